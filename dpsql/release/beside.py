@@ -50,7 +50,7 @@ def find_beside(
     """
     if plan.intermediates or store.is_empty:
         return None
-    found = _Found(store, store.epoch, not reads_each_alone(plan))
+    epoch, is_summed = store.epoch, not reads_each_alone(plan)
     releases = list(plan.releases)
     taken: dict[tuple[int, int], Finer] = {}
     for number, rows in enumerate(known):
@@ -58,7 +58,7 @@ def find_beside(
             continue
         if rows.plan.selection is not None:
             continue
-        best = _best(rows, found, level)
+        best = _best(rows, _Found(store, epoch, rows.groups, is_summed), level)
         if best is not None:
             releases[number], measurements = best
             taken |= {(number, index): measurement for index, measurement in measurements.items()}
@@ -69,64 +69,53 @@ _SAID = "parts of this answer are from earlier ones; SET dpsql.reuse = off measu
 
 
 class _Found:
-    """What the store has of measurements, each looked up once; all of it is of one epoch. `is_summed`: see
-    `find_finer`.
+    """What the store has of measurements of a release's groups, each looked up once; all of it is of one epoch.
+    `is_summed`: see `find_finer`.
     """
 
-    def __init__(self, store: StoredDraws, epoch: int, is_summed: bool) -> None:
-        self._store, self._epoch, self._is_summed = store, epoch, is_summed
+    def __init__(self, store: StoredDraws, epoch: int, groups: Groups, is_summed: bool) -> None:
+        self._store, self._epoch, self._groups, self._is_summed = store, epoch, groups, is_summed
         self._sources: dict[tuple[bytes, ...], list[Source]] = {}
         """By its measures what groupings say of a measurement, under whatever noise."""
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
-        self._drawn: dict[tuple[bytes, ...], bool] = {}
+        self._drawn = set[bytes]()
 
-    def look(self, asked: Sequence[tuple[ReleasePlan, Sequence[tuple[bytes, ...]]]], groups: Groups) -> None:
+    def look(self, asked: Sequence[tuple[ReleasePlan, Sequence[tuple[bytes, ...]]]]) -> None:
         """Find out of what nothing is stored, together. `asked`: plans with the measures of their measurements."""
         families = {
-            measures: families_of(plan, index, groups)
+            measures: families_of(plan, index, self._groups)
             for plan, keys in asked
             for index, measures in enumerate(keys)
         }
-        drawn, grouped = set[bytes](), set[bytes]()
+        grouped = set[bytes]()
         for part in _parts({key for measures in families for key in measures}):
-            drawn.update(key for key, laws in zip(part, self._store.laws(part), strict=True) if laws)
+            self._drawn.update(key for key, laws in zip(part, self._store.laws(part), strict=True) if laws)
         for part in _parts({family for own in families.values() for family in own}):
             epoch, stored = self._store.groupings(part)
             grouped.update(family for family in part if epoch == self._epoch and stored[family])
-        for measures, own in families.items():
-            self._drawn[measures] = drawn.issuperset(measures)
-            if grouped.isdisjoint(own):
-                self._sources[measures] = []
+        self._sources.update((measures, []) for measures, own in families.items() if grouped.isdisjoint(own))
 
-    def has(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> bool:
+    def has(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...]) -> bool:
         """Say whether anything is stored of a measurement, under whatever noise."""
-        return self._drawn[measures] or bool(self._sources_of(plan, index, measures, groups))
+        return self._drawn.issuperset(measures) or bool(self._sources_of(plan, index, measures))
 
-    def of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups) -> Finer | None:
+    def of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...]) -> Finer | None:
         """Return a measurement that is stored with no more noise than the plan's, or that a stored grouping has."""
         law = plan.measures[index].law
         if (measures, law) not in self._known:
-            draws = self._store.lookup(measures, law) if self._drawn[measures] else None
-            self._known[measures, law] = (
-                self._told(plan, index, measures, groups)
-                if draws is None
-                else Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
-            )
+            draws = self._store.lookup(measures, law) if self._drawn.issuperset(measures) else None
+            if draws is None:
+                sources = self._sources_of(plan, index, measures)
+                found = finest(plan, index, self._store, sources, is_summed=self._is_summed)
+            else:
+                found = Finer(assemble(measures, draws, plan.axes), self._epoch, _SAID)
+            self._known[measures, law] = found
         return self._known[measures, law]
 
-    def _told(
-        self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
-    ) -> Finer | None:
-        found = self._sources_of(plan, index, measures, groups)
-        return finest(plan, index, self._store, found, self._epoch, is_summed=self._is_summed)
-
-    def _sources_of(
-        self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...], groups: Groups
-    ) -> list[Source]:
+    def _sources_of(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...]) -> list[Source]:
         if measures not in self._sources:
-            # the epoch is looked at before the groupings are, which may be of a later one
-            is_same = self._store.epoch == self._epoch
-            self._sources[measures] = sources_of(plan, index, groups, self._store) if is_same else []
+            found = sources_of(plan, index, self._groups, self._store)
+            self._sources[measures] = [one for one in found if one.epoch == self._epoch]
         return self._sources[measures]
 
 
@@ -142,10 +131,9 @@ def _parts(keys: set[bytes]) -> Iterator[list[bytes]]:
 def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePlan, dict[int, Finer]] | None:
     """Return the plan of the lowest charge, then the smallest errors; None where that is the release's own."""
     own = rows.plan
-    assert rows.groups is not None
     charge = sum((loss for i, loss in enumerate(own.losses) if i not in rows.measurements), Fraction(0))
     best, least = None, (charge, Fraction(len(own.formulas)))
-    for other, measurements in _stored(own, rows.groups, found):
+    for other, measurements in _stored(own, found):
         missing = len(other.measures) - len(measurements)
         for parts in dict.fromkeys(
             (missing, len(own.measures))
@@ -159,26 +147,24 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     return best
 
 
-def _stored(
-    own: ReleasePlan, groups: Groups, found: _Found
-) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
+def _stored(own: ReleasePlan, found: _Found) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
     """Yield the plans by other measurements with those that are stored: at all of epsilon each, and at a share of it.
 
     A measurement that was drawn at a share of epsilon answers the same question again, but may be too coarse for
     another.
     """
     others = [(other, _keys(other.unsaid)) for other in other_measures(own)]
-    found.look([(one.unsaid, keys) for one, keys in others], groups)
+    found.look([(one.unsaid, keys) for one, keys in others])
     for one, keys in others:
         measurements = dict[int, Finer]()
-        if not any(found.has(one.unsaid, i, measures, groups) for i, measures in enumerate(keys)):
+        if not any(found.has(one.unsaid, i, measures) for i, measures in enumerate(keys)):
             continue
         other = one.plan()
         for part in dict.fromkeys((1, len(other.measurements))):
             probe, before = other.divided(part), measurements
             if probe is None:
                 break
-            every = {i: found.of(probe, i, measures, groups) for i, measures in enumerate(keys)}
+            every = {i: found.of(probe, i, measures) for i, measures in enumerate(keys)}
             measurements = {
                 index: measurement for index, measurement in every.items() if measurement is not None
             }

@@ -18,19 +18,18 @@ House rules (soundness.md 3.15):
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..budget import Draw, Grouping
 from ..mechanisms import Law
-from ..plan.privacy.axes import Places, is_reported
+from ..plan.privacy.axes import is_reported
 from ..plan.privacy.keys import environment_of
 from ..records import dataclass
-from ..relation.expressions import Expr
 from .estimate import FEW, DrawId, Sums, Told, id_of, is_observed, measurement_of, tell
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import Place, ReleasedRows
@@ -38,7 +37,6 @@ from .table import (
     Question,
     Shape,
     Table,
-    axis_name,
     cells_in,
     cells_with_rows,
     drawn_shape,
@@ -53,35 +51,37 @@ from .table import (
 
 def consistent(releases: Sequence[ReleasedRows]) -> list[ReleasedRows]:
     """Return releases that are read together with the numbers that agree, where these are no less exact."""
-    if len(releases) < 2:
-        return list(releases)
-    fits = list(_fits(releases))
-    used = [draw for fit in fits for draw in fit.draws]
+    found = list(releases)
+    fits = list(_fits(releases)) if len(releases) > 1 else []
+    answers = {place: answer for fit in fits for place, answer in fit.items()}
+    used = [draw for fit in fits for draw in _draws_in(fit)]
     others = {
         draw
         for number, rows in enumerate(releases)
-        for index, one in rows.measurements.items()
-        if not any((number, index) in fit.answers for fit in fits) and index not in rows.fitted
-        for draw in _draws_of(rows, index, one)
+        for index in rows.measurements
+        if (number, index) not in answers and index not in rows.fitted
+        for draw in draws_of(rows, index)
     }
     if len(set(used)) < len(used) or not others.isdisjoint(used):
-        return list(releases)  # their bars would take for independent what is not
-    found = list(releases)
-    for fit in fits:
-        for (number, index), (measurement, told) in fit.answers.items():
-            rows = found[number]
-            fitted = {**rows.fitted, index: told}
-            found[number] = replace(
-                rows,
-                measurements={**rows.measurements, index: measurement},
-                fitted=fitted,
-                is_agreed=True,
-                borrowed=set() if len(fitted) == len(rows.measurements) else rows.borrowed,
-            )
+        return found  # their bars would take for independent what is not
+    for (number, index), (measurement, told) in answers.items():
+        rows = found[number]
+        fitted = {**rows.fitted, index: told}
+        found[number] = replace(
+            rows,
+            measurements={**rows.measurements, index: measurement},
+            fitted=fitted,
+            is_agreed=True,
+            borrowed=set() if len(fitted) == len(rows.measurements) else rows.borrowed,
+        )
     return found
 
 
 # --- what is read together -------------------------------------------------------------------------------------
+
+
+_Fit = dict[Place, tuple[ReleasedMeasurement, tuple[Told, ...]]]
+"""The measurements of a family that agree, each with what its coordinates are told by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,11 @@ class _Member:
     @property
     def sources(self) -> Sequence[tuple[Grouping, Draw]]:
         """The stored groupings that it was taken from, if it was."""
-        finer = self.rows.taken.get(self.place[1])
-        return () if finer is None or finer.question is None else finer.sources
+        return _sources(self.rows, self.place[1])
+
+
+def _sources(rows: ReleasedRows, index: int) -> Sequence[tuple[Grouping, Draw]]:
+    return rows.taken[index].sources if index in rows.taken else ()
 
 
 def _fits(releases: Sequence[ReleasedRows]) -> Iterator[_Fit]:
@@ -120,7 +123,7 @@ def _fits(releases: Sequence[ReleasedRows]) -> Iterator[_Fit]:
         left = [member for member in members if member.place not in taken]
         fit = _fit(left) if len({member.question.shape for member in left}) > 1 else None
         if fit is not None:
-            taken.update(fit.answers)
+            taken.update(fit)
             yield fit
 
 
@@ -135,10 +138,8 @@ def _memberships(
         return
     if plan.measures[index].choice is not None:
         return
-    finer = rows.taken.get(index)
-    borrowed = None if finer is None else finer.question
-    questions = [borrowed] if borrowed is not None else list(questions_of(plan, rows.groups))
-    for question in questions:
+    borrowed = rows.taken[index].question if index in rows.taken else None
+    for question in questions_of(plan, rows.groups) if borrowed is None else (borrowed,):
         family = plan.family(index, question.predicate)
         is_own = question.predicate == plan.release.rows.predicate
         if family is not None and (is_own or borrowed is not None or plan.bounding.per_row):
@@ -148,17 +149,24 @@ def _memberships(
 # --- what they are made of -------------------------------------------------------------------------------------
 
 
-def _draws_of(rows: ReleasedRows, index: int, measurement: ReleasedMeasurement) -> list[bytes]:
+def draws_of(rows: ReleasedRows, index: int) -> set[bytes]:
     """Return the draws that a measurement is made of."""
-    finer = rows.taken.get(index)
-    drawn = [draw for together in measurement.draws for draw in together]
-    drawn += [] if finer is None else [draw for _, draw in finer.sources]
-    return list(dict.fromkeys(map(id_of, drawn)))
+    drawn = (draw for together in rows.measurements[index].draws for draw in together)
+    return set(map(id_of, (*drawn, *(draw for _, draw in _sources(rows, index)))))
 
 
-def _drawn(members: Sequence[_Member], place: int) -> dict[Shape, dict[DrawId, tuple[Array, Law]]]:
-    """Return all draws of a coordinate, by shape, that the members are made of."""
-    found: dict[Shape, dict[DrawId, tuple[Array, Law]]] = {}
+def _draws_in(fit: _Fit) -> set[bytes]:
+    """Return those that measurements which agree are made of."""
+    told = (one for _, each in fit.values() for one in each)
+    return {draw for one in told for seen in one.observed for draw, _ in seen.laws}
+
+
+_Drawn = dict[Shape, dict[DrawId, tuple[Array, Law]]]
+"""By shape all draws of a coordinate that some members are made of."""
+
+
+def _drawn(members: Sequence[_Member], place: int) -> _Drawn:
+    found: _Drawn = {}
     complete = {key: size for member in members for key, size in member.question.complete.items()}
     for member in members:
         for grouping, draw in member.sources:
@@ -187,68 +195,64 @@ def _own(member: _Member, values: Array) -> tuple[Shape, Array]:
 # --- the estimate ------------------------------------------------------------------------------------------------
 
 
-def _coordinate(
-    members: Sequence[_Member],
-    place: int,
-    whole: Mapping[bytes, int],
-    related: Mapping[bytes, tuple[Expr, Places]],
-) -> dict[Place, tuple[Told, list[int]]] | None:
-    """Return, by place of a member, what it is told of one coordinate, and its numbers.
+def _fit(members: Sequence[_Member]) -> _Fit | None:
+    """Return how some measurements agree; None: the draws do not tell them all, or some number would be no more exact
+    than it is alone."""
+    if len({len(member.measurement.laws) for member in members}) > 1:
+        raise AssertionError("a family's vectors have as many coordinates")
+    drawn = [_drawn(members, place) for place in range(len(members[0].measurement.laws))]
+    table = _table(members, [*itertools.chain(*drawn), *(member.question.shape for member in members)])
+    found = [_coordinate(members, place, table, own) for place, own in enumerate(drawn)]
+    coordinates = [one for one in found if one is not None]
+    if len(coordinates) < len(found):
+        return None
+    answers: _Fit = {}
+    for member, *each in zip(members, *coordinates, strict=True):
+        told, values = zip(*each, strict=True)
+        answers[member.place] = measurement_of(told, values, member.measurement.groups), told
+    return answers
 
-    None: the draws do not agree with one another, or some number would be no more exact than it is alone.
-    """
-    drawn = _drawn(members, place)
+
+def _table(members: Sequence[_Member], shapes: Sequence[Shape]) -> Table:
+    """Return the table of all axes that some shapes read, of keys that tie to each other where all shapes have cells
+    then."""
+    plans = [(member.rows.plan, member.question.predicate) for member in members]
+    related = {key: one for plan in plans for key, one in related_keys(*plan).items()}
+    whole = {key: size for plan in plans for key, (_, (_, size)) in placed_keys(*plan).items()}
+    for member in members:
+        whole |= whole_keys((grouping for grouping, _ in member.sources), member.question.complete)
+    atoms = places_of(shapes, whole)
+    env = environment_of(plans[0][0].release.rows.columns, plans[0][1])
+    tied = Table.of(atoms, ties_of({key: related[key] for key in atoms if key in related}, env))
+    return tied if all(tied.reading(shape) is not None for shape in shapes) else Table.of(atoms, {})
+
+
+def _coordinate(
+    members: Sequence[_Member], place: int, table: Table, drawn: _Drawn
+) -> list[tuple[Told, Array]] | None:
+    """Return of each member what one coordinate is told by, and its numbers; None: see `_fit`."""
     if not all(is_observed(law) for draws in drawn.values() for _, law in draws.values()):
         return None
-    wanted = [member.question.shape for member in members]
-    table = _table((*drawn, *wanted), whole, members[0], related)
     together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
-    for shape in sorted(drawn, key=_ordered):
+    for shape in sorted(drawn, key=repr):  # the same in every process
         reading = table.reading(shape)
         if reading is None:
             return None
         own = {id_: (reading.values(values), law) for id_, (values, law) in drawn[shape].items()}
         together.setdefault(reading.sums, {}).update(own)
-    sums = [one for shape in wanted if (one := table.sums(shape)) is not None]
+    wanted = [one for member in members if (one := table.sums(member.question.shape)) is not None]
     unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
-    found = tell(together, tuple(table.axes.values()), sums, unit)
-    if found is None or len(sums) < len(wanted):
+    told = tell(together, table.sizes, wanted, unit)
+    if told is None or len(wanted) < len(members):
         return None
-    told = {member.place: one for member, one in zip(members, found, strict=True)}
-    if not all(_is_better(told[one.place], one, place) for one in members):
-        told = {at: one.by_itself() for at, one in told.items()}
-        if not all(_is_better(told[one.place], one, place) for one in members):
-            return None
-    cells = found[0].design.table([one.numbers for one in found[0].observed])
-    if cells is None:
-        return None
-    plain = {member.place: member.measurement.values[place] for member in members}
-    return {at: (one, one.values(cells, plain[at])) for at, one in told.items()}
-
-
-def _ordered(shape: Shape) -> str:
-    """Return what shapes are ordered by: the same in every process."""
-    return repr(
-        (shape.size, shape.keys, shape.rows, [(key, sorted(places)) for key, places in shape.filters])
-    )
-
-
-def _table(
-    shapes: Sequence[Shape],
-    whole: Mapping[bytes, int],
-    member: _Member,
-    related: Mapping[bytes, tuple[Expr, Places]],
-) -> Table:
-    """Return the table of all axes that some shapes read, of keys that tie to each other where all shapes have cells
-    then."""
-    atoms = places_of(shapes, whole)
-    env = environment_of(member.rows.plan.release.rows.columns, member.question.predicate)
-    ties = ties_of({key: related[key] for key in atoms if key in related}, env)
-    tied = atoms | {key: len(places.groups) for key, (_, places) in ties.items()}
-    table = Table(dict(sorted((axis_name(key, ties), size) for key, size in tied.items())), ties)
-    if ties and any(table.reading(shape) is None for shape in shapes):
-        return Table(dict(sorted(atoms.items())), {})
-    return table
+    for each in (told, [one.by_itself() for one in told]):
+        if all(_is_better(one, member, place) for one, member in zip(each, members, strict=True)):
+            cells = told[0].design.table([one.numbers for one in told[0].observed])
+            plain = (member.measurement.values[place] for member in members)
+            if cells is None:
+                return None
+            return [(one, integers(one.values(cells, own))) for one, own in zip(each, plain, strict=True)]
+    return None
 
 
 def _is_better(found: Told, member: _Member, place: int) -> bool:
@@ -258,36 +262,3 @@ def _is_better(found: Told, member: _Member, place: int) -> bool:
     plain = float(min(one.laws[place].spread for one in (member.measurement, member.told)))
     moved = np.array(found.rounding)
     return not np.any(FEW * moved > plain) and not np.any(found.variances > plain * (1 + 1e-4) - moved)
-
-
-# --- the answers -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """The measurements of a family that agree, what each coordinate is told by, and the draws that they are made of."""
-
-    answers: dict[Place, tuple[ReleasedMeasurement, tuple[Told, ...]]]
-    draws: frozenset[bytes]
-
-
-def _fit(members: Sequence[_Member]) -> _Fit | None:
-    plans = [(member.rows.plan, member.question.predicate) for member in members]
-    related = {key: one for plan in plans for key, one in related_keys(*plan).items()}
-    whole = {key: size for plan in plans for key, (_, (_, size)) in placed_keys(*plan).items()}
-    for member in members:
-        whole |= whole_keys((grouping for grouping, _ in member.sources), member.question.complete)
-    sizes = Counter(len(member.measurement.laws) for member in members)
-    if len(sizes) > 1:
-        raise AssertionError("a family's vectors have as many coordinates")
-    found = [_coordinate(members, place, whole, related) for place in range(next(iter(sizes)))]
-    coordinates = [one for one in found if one is not None]
-    if len(coordinates) < len(found):
-        return None
-    answers = {}
-    for member in members:
-        told, values = zip(*(one[member.place] for one in coordinates), strict=True)
-        told_ = measurement_of(told, tuple(map(integers, values)), member.measurement.groups)
-        answers[member.place] = told_, told
-    observed = (seen for told in answers.values() for one in told[1] for seen in one.observed)
-    return _Fit(answers, frozenset(id_[0] for seen in observed for id_ in seen.laws))

@@ -103,29 +103,20 @@ def find_finer(
     was bounded over other rows too. `is_summed`: numbers of several groups are computed with, so that no sum of them
     may have more spread than drawn alone.
     """
-    epoch = store.epoch
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
     if of_same_rows and not any(one.told for one in found):
         return None
-    return finest(plan, number, store, found, epoch, is_summed=is_summed)
+    return finest(plan, number, store, found, is_summed=is_summed)
 
 
 def finest(
-    plan: ReleasePlan,
-    number: int,
-    store: StoredDraws,
-    found: Sequence[Source],
-    epoch: int,
-    *,
-    is_summed: bool = False,
+    plan: ReleasePlan, number: int, store: StoredDraws, found: Sequence[Source], *, is_summed: bool = False
 ) -> Finer | None:
-    """Return what answers with the least spread of what `sources_of` has found. See `find_finer`; `epoch`: the store's,
-    as it was before that was read.
-    """
+    """Return what answers with the least spread of what `sources_of` has found. See `find_finer`."""
     wanted = plan.measures[number].law
     served = [one for one in found if one.serves(wanted) and not (is_summed and one.sways(wanted))]
     for source in sorted(served, key=lambda one: (one.spread, -one.newest)):
-        found_ = source.finer(plan.measurements[number].size, epoch, store)
+        found_ = source.finer(plan.measurements[number].size, store)
         if found_ is not None and source.told:
             return _beside_before(plan, number, source, found_, store)
         if found_ is not None:
@@ -166,16 +157,14 @@ def sources_of(
     """Return what stored groupings say of a measurement, whatever its error. See `find_finer`. `beside`: one that is
     not stored, as if it were; `without`: a key that is left out of what is asked.
     """
-    if plan.groups is None or plan.intermediates:
+    questions = {
+        family: question
+        for family, question in families_of(plan, number, groups).items()
+        if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate
+    }
+    if not questions:
         return []
-    questions: dict[bytes, Question] = {}
-    for question in questions_of(plan, groups):
-        family = plan.family(number, question.predicate)
-        if family is None:
-            return []
-        if not of_same_rows or plan.bounding.per_row or question.predicate == plan.release.rows.predicate:
-            questions[family] = question
-    _, stored = store.groupings(list(questions))
+    epoch, stored = store.groupings(list(questions))
     if beside is not None:
         stored[beside.grouping.family].append(beside)
     named, sources = named_digests(plan) if any(stored.values()) else None, list[Source]()
@@ -188,16 +177,17 @@ def sources_of(
         single = _best(question, mine)
         is_alone = len(mine) == 1 and single is not None
         together = None if is_alone else _estimate(plan, number, question, mine)
-        sources += [one for one in (single, together) if one is not None]
+        sources += [replace(one, epoch=epoch) for one in (single, together) if one is not None]
     return sources
 
 
-def families_of(plan: ReleasePlan, number: int, groups: Groups) -> list[bytes]:
-    """Return the families in which `sources_of` looks for a measurement."""
+def families_of(plan: ReleasePlan, number: int, groups: Groups) -> dict[bytes, Question]:
+    """Return the families in which `sources_of` looks for a measurement, each with what is asked of its rows, without
+    some filter terms or with all; {} where none may answer."""
     if plan.groups is None or plan.intermediates:
-        return []
-    found = [plan.family(number, question.predicate) for question in questions_of(plan, groups)]
-    return [one for one in found if one is not None] if None not in found else []
+        return {}
+    found = {plan.family(number, one.predicate): one for one in questions_of(plan, groups)}
+    return {family: one for family, one in found.items() if family is not None and None not in found}
 
 
 # --- its answer -------------------------------------------------------------------------------------------------
@@ -223,7 +213,7 @@ class Source:
 
     `name`: of the keys, or of the rows, in words. `wanted`: the question's groups as sums of the table's cells.
     `readings`: of each draw which numbers of the table it has; `told`: by coordinate, without numbers as yet; () of one
-    grouping by itself, whose cells are the table's.
+    grouping by itself, whose cells are the table's. `epoch`: the store's, in which it was found.
     """
 
     question: Question
@@ -233,6 +223,7 @@ class Source:
     drawn: tuple[StoredGrouping, ...]
     readings: tuple[Reading, ...] = ()
     told: tuple[Told, ...] = ()
+    epoch: int = 0
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -248,6 +239,13 @@ class Source:
     def cells(self) -> int:
         """How many cells a group of the question is."""
         return math.prod(one.sizes[0] for one in self.wanted.partitions)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether several of them are not too much to be worked out."""
+        sums = tuple(dict.fromkeys(one.sums for one in self.readings))
+        design = design_of(self.table.sizes, sums, (1.0,) * len(sums))
+        return design is not None and design.work(self.wanted) <= MOST_FORMS
 
     @property
     def law(self) -> Law:
@@ -283,7 +281,7 @@ class Source:
             one is None or one > float(wanted.at(place).spread) * _SWAY for place, one in enumerate(found)
         )
 
-    def finer(self, size: int, epoch: int, store: StoredDraws) -> Finer | None:
+    def finer(self, size: int, store: StoredDraws) -> Finer | None:
         """Return the answer, of so many coordinates; None: it was not found."""
         draws = list(map(store.draw_of, self.drawn))
         decoded = [decode(draw.payload, draw.law).values for draw in draws]
@@ -294,7 +292,7 @@ class Source:
             return None
         measurement, said, told = found
         sources = tuple((one.grouping, draw) for one, draw in zip(self.drawn, draws, strict=True))
-        return Finer(measurement, epoch, said, self.entries, self.question, sources, told)
+        return Finer(measurement, self.epoch, said, self.entries, self.question, sources, told)
 
     def _added_up(self, draw: Draw, values: Sequence[Array]) -> _Answer:
         summed = tuple(map(self._summed, values))
@@ -309,7 +307,7 @@ class Source:
     def _summed(self, values: Array) -> Array:
         """Return a coordinate, shape (the question's groups,)."""
         cells = cells_in(values, self.drawn[0].grouping, self.question.complete)
-        table = np.array(cells.tolist(), dtype=object).reshape(1, *self.table.axes.values())
+        table = np.array(cells.tolist(), dtype=object).reshape(1, *self.table.sizes)
         return integers([int(one) for one in self.wanted.of(table)[0].tolist()])
 
     def _estimated(
@@ -404,44 +402,19 @@ def _estimate(
     joined = _joined(plan, question, mine) if mine and places else None
     if joined is None:
         return None
-    question, table, wanted, drawn = joined.question, joined.table, joined.wanted, joined.drawn
-    told = []
+    told, unit = [], plan.measures[number].measurement.denominator
     for place in places:
         nothing = np.zeros(0, dtype=np.int64)
-        laws = {
-            sums: {(b"", one.entry): (nothing, reading.law(one.law.at(place))) for one, reading in group}
-            for sums, group in drawn.items()
-        }
-        unit = plan.measures[number].measurement.denominator
-        one_told = tell(laws, tuple(table.axes.values()), (wanted,), unit)
+        laws: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
+        for one, reading in zip(joined.drawn, joined.readings, strict=True):
+            laws.setdefault(reading.sums, {})[b"", one.entry] = nothing, reading.law(one.law.at(place))
+        one_told = tell(laws, joined.table.sizes, (joined.wanted,), unit)
         if one_told is None:
             return None
         (found,) = one_told
         is_fine = np.any(FEW * np.array(found.rounding) > found.variances)
         told.append(found.by_itself() if is_fine else found)
-    parts, readings = zip(*itertools.chain.from_iterable(drawn.values()), strict=True)
-    return Source(question, plan.release.rows.name, table, wanted, parts, readings, tuple(told))
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """A question and stored groupings of its rows as sums of one table; `drawn`: by shape what was drawn of it."""
-
-    question: Question
-    table: Table
-    wanted: Sums
-    drawn: dict[Sums, list[tuple[StoredGrouping, Reading]]]
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it is not too much to be worked out."""
-        design = design_of(tuple(self.table.axes.values()), tuple(self.drawn), (1.0,) * len(self.drawn))
-        return design is not None and design.work(self.wanted) <= MOST_FORMS
-
-    @property
-    def entries(self) -> set[int]:
-        """The ledger entries of the draws that it reads."""
-        return {one.entry for own in self.drawn.values() for one, _ in own}
+    return replace(joined, told=tuple(told))
 
 
 _Keys = tuple[GroupingKey, ...]
@@ -449,14 +422,14 @@ _chosen: Cache[tuple[_Keys, ...]] = Cache(256)
 """The groupings that were chosen lately, by the question and all that there were."""
 
 
-def _joined(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> _Joined | None:
-    """Return a question and stored groupings as sums of one table; None: it is too large.
+def _joined(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> Source | None:
+    """Return a question and stored groupings as sums of one table, not told as yet; None: it is too large.
 
     Where all of them are too much the older ones choose first: a newer one that would take a draw of theirs away is
     left out, so what was told stays told.
     """
 
-    def of(keys: Sequence[_Keys]) -> _Joined | None:
+    def of(keys: Sequence[_Keys]) -> Source | None:
         return _of_table(plan, question, [one for one in stored if one.grouping.keys in keys])
 
     every = tuple(dict.fromkeys(one.grouping.keys for one in stored))
@@ -469,13 +442,13 @@ def _joined(plan: ReleasePlan, question: Question, stored: Sequence[StoredGroupi
     best = of(chosen) if chosen else None
     for keys in every[known:]:
         one = of((*chosen, keys))
-        if one is not None and one.is_small and (best is None or one.entries >= best.entries):
+        if one is not None and one.is_small and (best is None or {*one.entries} >= {*best.entries}):
             chosen, best = (*chosen, keys), one
     _chosen.put((asked, every), chosen)
     return best
 
 
-def _of_table(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> _Joined | None:
+def _of_table(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrouping]) -> Source | None:
     """Return a question and all of some stored groupings that make up numbers of one table as sums of it."""
     ties, complete = _related(plan, question, stored)
     question = replace(question, complete={**complete, **question.complete})
@@ -488,7 +461,10 @@ def _of_table(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrou
         reading = _reading(one.grouping, question, table)
         if reading is not None:
             drawn.setdefault(reading.sums, []).append((one, reading))
-    return _Joined(question, table, wanted, drawn) if drawn else None
+    if not drawn:
+        return None
+    parts, readings = zip(*itertools.chain.from_iterable(drawn.values()), strict=True)
+    return Source(question, plan.release.rows.name, table, wanted, parts, readings)
 
 
 def _related(
@@ -509,13 +485,12 @@ def _table(question: Question, stored: Sequence[StoredGrouping], ties: Ties) -> 
     None: it is too large."""
     groupings, own = [one.grouping for one in stored], question.shape.read
     shapes = [question.shape, *(cells_with_rows(one, question.complete) for one in groupings)]
-    atoms = places_of(shapes, whole_keys(groupings, question.complete))
-    atoms |= {key: len(places.groups) for key, (_, places) in ties.items()}
-    axes = {axis_name(key, ties): atoms[key] for key in own}
+    sizes = Table.of(places_of(shapes, whole_keys(groupings, question.complete)), ties).axes
+    axes = {axis: sizes[axis] for axis in (axis_name(key, ties) for key in own)}
     if math.prod(axes.values()) > MOST_ATOMS:
         return None
     for one in groupings:
-        named = {axis_name(key.digest, ties): atoms[key.digest] for key in one.keys}
+        named = {axis: sizes[axis] for axis in (axis_name(key.digest, ties) for key in one.keys)}
         new = {axis: size for axis, size in named.items() if axis not in axes}
         is_near = not own or len(new) < len(named)
         if is_near and math.prod((*axes.values(), *new.values())) <= _MOST_CELLS:

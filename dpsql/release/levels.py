@@ -30,10 +30,10 @@ from ..plan.privacy.axes import Partition, refined
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..plan.strategies import Level, Running, Strategy, levels_of, running_totals
-from ..records import dataclass
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import fields_of
-from .estimate import Sums, design_of, id_of, is_observed
+from .consistent import draws_of
+from .estimate import Sums, design_of, is_observed
 from .run import ReleasedRows
 
 _FEWEST = 16
@@ -109,26 +109,17 @@ def _may_have_levels(release: ReleasePlan, running: Running) -> bool:
 def are_told(planned: Plan, rows: Sequence[ReleasedRows]) -> bool:
     """Say whether what a plan's releases read of the store holds all that was drawn of their levels, and there are no
     others: then they agree as they are."""
-    read = {one.release for one in planned.strategies}
+    read = {one.release: one.levels for one in planned.strategies}
     return (
         bool(read)
-        and all(number in planned.levels or number in read for number in range(len(planned.releases)))
+        and len(planned.releases) == len({*planned.levels, *read})
         and all(
-            _is_told(rows[one.release], [rows[level] for level in one.levels]) for one in planned.strategies
+            index in rows[number].fitted and draws_of(rows[level], index) <= draws_of(rows[number], index)
+            for number, levels in read.items()
+            for level in levels
+            for index in range(len(planned.releases[number].measurements))
         )
     )
-
-
-def _is_told(rows: ReleasedRows, levels: Sequence[ReleasedRows]) -> bool:
-    for index in range(len(rows.plan.measurements)):
-        if index not in rows.fitted:
-            return False
-        known = {id_of(draw) for _, draw in rows.taken[index].sources}
-        for level in levels:
-            drawn = (draw for together in level.measurements[index].draws for draw in together)
-            if not known.issuperset(map(id_of, drawn)):
-                return False
-    return True
 
 
 _Found = tuple[list[ReleasePlan], tuple[str, ...], float, float]
@@ -142,7 +133,8 @@ def _best(
     privacy: PrivacyParameters,
     beside: Sequence[ReleasePlan],
 ) -> _Found | None:
-    """Return the levels under which what is shown is most exact; None: it is best without."""
+    """Return the levels under which what is shown is most exact, where they share the charge with it; None: it is best
+    without."""
     number = running.key
     planned = [
         (level, plan)
@@ -153,25 +145,35 @@ def _best(
     partitions = _partitions(plans, number)
     if partitions is None or release.axes is None:
         return None
-    values = release.axes[number].values
-    order = _order(values)
+    order = _order(release.axes[number].values)
     sums = _sums(running, len(order))
     if not sums:
         return None
-    expected = _Expected(
-        partitions,
-        tuple(_spread(plan, min(running.totals)) for plan in plans),
-        tuple(range(1 + len(planned), len(plans))),
-        order,
-        sums,
-        release.is_zcdp,
-    )
-    levels = expected.best(range(1, 1 + len(planned)), is_shown=bool(running.shown))
-    alone, found = expected.errors((0,)), expected.errors((0, *levels))
-    if not levels or alone is None or found is None:
+    spreads = tuple(_spread(plan, min(running.totals)) for plan in plans)
+    given = range(1 + len(planned), len(plans))
+
+    def errors(chosen: tuple[int, ...]) -> tuple[float, float] | None:
+        shared = len(chosen) if release.is_zcdp else len(chosen) ** 2
+        drawn = (*(shared * spreads[i] for i in chosen), *(spreads[i] for i in given))
+        return _errors(tuple(partitions[i] for i in (*chosen, *given)), drawn, order, sums)
+
+    alone = errors((0,))
+    if alone is None:
         return None
+    tried: list[tuple[float, tuple[int, ...], tuple[float, float]]] = [(1.0, (), alone)]
+    for count in range(1, 1 + len(planned)):
+        for some in itertools.combinations(range(1, 1 + len(planned)), count):
+            found = errors((0, *some))
+            if found is not None:
+                total, group = (
+                    one / other if other else 1.0 for one, other in zip(found, alone, strict=True)
+                )
+                score = (total + group) / 2 if running.shown else total
+                tried.append((score / _WORTH**count, some, found))
+    _, levels, best = min(tried)
     chosen = [planned[i - 1] for i in levels]
-    return [plan for _, plan in chosen], tuple(level.name for level, _ in chosen), found[0], alone[0]
+    names = tuple(level.name for level, _ in chosen)
+    return ([plan for _, plan in chosen], names, best[0], alone[0]) if chosen else None
 
 
 def _ties(one: ReleasePlan, release: ReleasePlan, number: int) -> bool:
@@ -255,49 +257,14 @@ def _order(values: Sequence[Scalar]) -> tuple[int, ...]:
     return (*sorted(known, key=lambda i: values[i]), *(i for i in range(len(values)) if values[i] is None))  # type: ignore[return-value,arg-type]
 
 
-@dataclass(frozen=True)
-class _Expected:
-    """How far off sums along a key are expected to be. `partitions` and `spreads`: of groupings with all of the charge,
-    the release's own first, and the variance of a group of each; `given`: those that are drawn whatever is chosen, and
-    paid for elsewhere; `order`: the places of the own groups, along the key; `sums`: from which to which they go.
-    """
-
-    partitions: tuple[Partition, ...]
-    spreads: tuple[float, ...]
-    given: tuple[int, ...]
-    order: tuple[int, ...]
-    sums: tuple[tuple[int, int], ...]
-    is_zcdp: bool
-
-    def best(self, levels: Sequence[int], *, is_shown: bool) -> tuple[int, ...]:
-        """Return the levels under which what is shown is most exact, () for none. `is_shown`: groups are, too."""
-        tried: list[tuple[float, tuple[int, ...]]] = [(1.0, ())]
-        alone = self.errors((0,))
-        for count in range(1, 1 + len(levels)) if alone is not None else ():
-            for some in itertools.combinations(levels, count):
-                found = self.errors((0, *some))
-                if found is not None and alone is not None:
-                    total, group = (
-                        one / other if other else 1.0 for one, other in zip(found, alone, strict=True)
-                    )
-                    score = (total + group) / 2 if is_shown else total
-                    tried.append((score / _WORTH**count, some))
-        return min(tried)[1]
-
-    def errors(self, chosen: tuple[int, ...]) -> tuple[float, float] | None:
-        """Return the deviation of a running total, and of a group, where some groupings share the charge."""
-        shared = len(chosen) if self.is_zcdp else len(chosen) ** 2
-        spreads = [shared * self.spreads[i] for i in chosen] + [self.spreads[i] for i in self.given]
-        partitions = tuple(self.partitions[i] for i in (*chosen, *self.given))
-        return _errors(partitions, tuple(spreads), self.order, self.sums)
-
-
 @lru_cache(maxsize=256)
 def _errors(
     partitions: tuple[Partition, ...], spreads: tuple[float, ...], order: tuple[int, ...],
     wanted: tuple[tuple[int, int], ...],
 ) -> tuple[float, float] | None:  # fmt: skip
-    """Return the deviation of sums over the first of some groupings, and of a group of it."""
+    """Return the deviation of sums over the first of some groupings, and of a group of it. `spreads`: the variance of a
+    group of each; `order`: the places of the first's groups, along the key; `wanted`: from which to which the sums go.
+    """
     own = np.array(partitions[0].groups)
     sums: dict[Sums, float] = {}
     for partition, spread in zip(partitions, spreads, strict=True):

@@ -58,7 +58,7 @@ class Shape:
     """
 
     keys: tuple[tuple[bytes, tuple[int, ...]], ...]
-    filters: tuple[tuple[bytes, frozenset[int]], ...] = ()
+    filters: tuple[tuple[bytes, tuple[int, ...]], ...] = ()
     rows: tuple[int, ...] | None = None
 
     @classmethod
@@ -71,7 +71,7 @@ class Shape:
             places, numbers = np.unique(np.array(column, dtype=np.int64), return_inverse=True)
             keys.append((digest, tuple(places.tolist())))
             rows = rows * len(places) + numbers.ravel()
-        kept = tuple(sorted((digest, frozenset(places)) for digest, places in filters.items()))
+        kept = tuple(sorted((digest, tuple(sorted(set(places)))) for digest, places in filters.items()))
         is_all = _is_each(rows, math.prod(len(places) for _, places in keys))
         return cls(tuple(keys), kept, None if is_all else tuple(rows.tolist()))
 
@@ -183,6 +183,17 @@ class Table:
     axes: Mapping[bytes, int]
     ties: Ties
 
+    @classmethod
+    def of(cls, atoms: Mapping[bytes, int], ties: Ties) -> Table:
+        """Return that of all keys that have so many places each, and of those that they tie to."""
+        tied = {**atoms, **{key: len(places.groups) for key, (_, places) in ties.items()}}
+        return cls(dict(sorted((axis_name(key, ties), size) for key, size in tied.items())), ties)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many atoms each axis has."""
+        return tuple(self.axes.values())
+
     def sums(self, shape: Shape) -> Sums | None:
         """Return a shape's groups as sums of the cells; None: it reads another axis, or some group has no cell."""
         axes = self._placed(shape) if self.has(shape.read) else None
@@ -236,7 +247,7 @@ class Table:
                 size = len(columns[own[0]]) if own else 1
                 groups = _distinct(one.number(columns, size))
                 for key in kept:
-                    is_counted &= np.isin(places[key], list(filters[key]))
+                    is_counted &= np.isin(places[key], filters[key])
                 group = np.searchsorted(groups, known)
                 is_counted &= np.isin(known, groups)
                 if len(_distinct(group[is_counted])) < len(groups):

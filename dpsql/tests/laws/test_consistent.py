@@ -361,7 +361,7 @@ def drawn_again(rows: Sequence[ReleasedRows], rng: np.random.Generator) -> list[
                 if old.told:
                     source = finer._estimate(plan, index, old.question, stored)
                 assert source is not None
-                made = source.finer(size, old.epoch, Redrawn([again(draw) for _, draw in old.sources]))
+                made = source.finer(size, Redrawn([again(draw) for _, draw in old.sources]))
                 assert made is not None
                 taken[index], measurements[index] = made, made.measurement
                 continue
@@ -563,7 +563,7 @@ def test_random_batches(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> N
         (module._drawn, "[id_of(draw), place]", "[b'again' + id_of(draw), place]", check_borrowed),
         (estimate.Told._noises, "float(one.weights[id_])", "0.7", check_borrowed),
         (estimate.Design.forms, "own.append(precision * ", "own.append(0.5 * precision * ", check_borrowed),
-        (table.Table._placed, "np.isin(places[key], list(filters[key]))", "True", check_exact),
+        (table.Table._placed, "np.isin(places[key], filters[key])", "True", check_exact),
     ],
     ids=["epochs", "WHERE", "bounds", "t", "randomised", "twice", "bars", "weights", "filters"],
 )  # fmt: skip
