@@ -177,7 +177,9 @@ def sources_of(
         single = _best(question, mine)
         is_alone = len(mine) == 1 and single is not None
         together = None if is_alone else _estimate(plan, number, question, mine)
-        sources += [replace(one, epoch=epoch) for one in (single, together) if one is not None]
+        is_same = plan.bounding.per_row or question.predicate == plan.release.rows.predicate
+        most = None if is_same else plan.bounding.in_all
+        sources += [replace(one, epoch=epoch, most=most) for one in (single, together) if one is not None]
     return sources
 
 
@@ -193,7 +195,6 @@ def families_of(plan: ReleasePlan, number: int, groups: Groups) -> dict[bytes, Q
 # --- its answer -------------------------------------------------------------------------------------------------
 
 
-_OVER_ALL = "a person's rows are bounded over all of its groups; SET dpsql.reuse = off measures this alone"
 _ALONE = "; SET dpsql.reuse = off measures this alone"
 _DISAGREE = (
     ", which do not agree: rows have changed since some of them; after dpsql refresh, which is the owner's, all are"
@@ -213,7 +214,8 @@ class Source:
 
     `name`: of the keys, or of the rows, in words. `wanted`: the question's groups as sums of the table's cells.
     `readings`: of each draw which numbers of the table it has; `told`: by coordinate, without numbers as yet; () of one
-    grouping by itself, whose cells are the table's. `epoch`: the store's, in which it was found.
+    grouping by itself, whose cells are the table's. `epoch`: the store's, in which it was found. `most`: rows of a
+    person that count in all of the groups that these are some of; None: in those asked for, or a person has one.
     """
 
     question: Question
@@ -224,6 +226,7 @@ class Source:
     readings: tuple[Reading, ...] = ()
     told: tuple[Told, ...] = ()
     epoch: int = 0
+    most: int | None = None
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -234,6 +237,16 @@ class Source:
     def newest(self) -> int:
         """The last draw."""
         return max(self.entries)
+
+    @property
+    def _cut(self) -> str:
+        """In words how much of a person's rows may be missing, where they were bounded over more than is asked."""
+        if self.most is None:
+            return ""
+        return (
+            f": a person's rows are bounded over all of its groups, so of one with {2 * self.most} there half of those"
+            f" here count, and asked alone up to {self.most}"
+        )
 
     @property
     def cells(self) -> int:
@@ -301,7 +314,7 @@ class Source:
         laws = tuple(self.law.at(place) for place in range(len(values)))
         name = f"by {self.name}" if self.name else "with more groups"
         added = f", each number from up to {self.cells} groups added up" if self.cells > 1 else ""
-        note = f"read from an earlier answer {name}{added}: {_OVER_ALL}"
+        note = f"read from an earlier answer {name}{added}{self._cut}{_ALONE}"
         return ReleasedMeasurement(summed, None, laws, vectors), note, ()
 
     def _summed(self, values: Array) -> Array:
@@ -332,11 +345,11 @@ class Source:
             is_disagreeing = is_disagreeing or disagrees(plain.design, table.distance, laws)
             told.append(replace(plain, observed=observed))
             values.append(integers(told[-1].values(table.cells)))
-        of_more = self.question.shape.filters
+        of_more = self.most is not None or self.question.shape.filters
         note = EditionNote(
             f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers'
             f" of {'more' if of_more else 'the same'} rows together{_DISAGREE if is_disagreeing else ''}"
-            f"{f': {_OVER_ALL}' if of_more else _ALONE}"
+            f"{self._cut}{_ALONE}"
         )
         return measurement_of(told, values), note, tuple(told)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,8 +143,9 @@ def test_plant_days_and_months_as_two_axes(tmp_path: Path, monkeypatch: pytest.M
         check_free(session, MONTHS_WITHIN)
 
 
-def test_a_range_of_what_was_bounded_over_more_rows_says_so(tmp_path: Path) -> None:
+def check_said(tmp_path: Path) -> None:
     """A person's ten rows count as four of the whole year, not as those of two months: an estimate, and told as one."""
+    tmp_path = Path(tempfile.mkdtemp(dir=tmp_path))
     with duckdb.connect(str(tmp_path / "stays.duckdb")) as connection:
         connection.execute(
             "CREATE TABLE person AS SELECT i AS id FROM range(200) AS t(i); ALTER TABLE person ADD PRIMARY KEY (id)"
@@ -160,13 +162,36 @@ def test_a_range_of_what_was_bounded_over_more_rows_says_so(tmp_path: Path) -> N
         session.execute("SET dpsql.epsilon = 1")
         session.execute(DAYS.replace("visit", "stay"))
         session.execute("SET dpsql.epsilon = 0.05")
-        for sql in (*MONTHS_WITHIN, *FREE[:2]):
-            receipt = session.execute(sql.replace("visit", "stay")).receipt
-            assert receipt is not None
-            assert receipt.epsilon == 0
-            assert any(
-                "a person's rows are bounded over all of its groups" in str(note) for note in receipt.notes
-            )
+        for sql in (*MONTHS_WITHIN, *FREE[:2], FREE[3]):
+            assert f"of one with 8 there {OF_MORE} 4" in free_notes(session, sql.replace("visit", "stay"))
+        assert OF_MORE not in free_notes(session, "SELECT COUNT(*) FROM stay")
+
+
+OF_MORE = "half of those here count, and asked alone up to"
+
+
+def free_notes(session: Session, sql: str) -> str:
+    receipt = session.execute(sql).receipt
+    assert receipt is not None
+    assert receipt.epsilon == 0
+    return " ".join(map(str, receipt.notes))
+
+
+def test_a_range_of_what_was_bounded_over_more_rows_says_so(tmp_path: Path) -> None:
+    check_said(tmp_path)
+
+
+@pytest.mark.parametrize("new", ["True", "False"])
+def test_plant_what_is_said_of_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: str) -> None:
+    own = "plan.bounding.per_row or question.predicate == plan.release.rows.predicate\n        most"
+    plant(monkeypatch, finer.sources_of, (own, f"{new}\n        most"))
+    with pytest.raises(AssertionError):
+        check_said(tmp_path)
+
+
+def test_of_a_person_with_one_row_nothing_is_bounded(session: Session) -> None:
+    for sql in FREE:
+        assert OF_MORE not in free_notes(session, sql)
 
 
 def check_paid(session: Session) -> None:
