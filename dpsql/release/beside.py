@@ -24,7 +24,7 @@ from ..budget import StoredDraws
 from ..errors import Refusal
 from ..mechanisms import Law, half_width_of
 from ..plan.measures.formulas import Chosen, Linear
-from ..plan.planner import Plan, drawn_together, other_measures
+from ..plan.planner import OtherPlan, Plan, drawn_together, other_measures
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
 from .finer import Finer, Source, families_of, finest, sources_of
@@ -50,15 +50,18 @@ def find_beside(
     """
     if plan.intermediates or store.is_empty:
         return None
-    epoch, is_summed = store.epoch, not reads_each_alone(plan)
-    releases = list(plan.releases)
+    epoch, releases = 0, list(plan.releases)
     taken: dict[tuple[int, int], Finer] = {}
     for number, rows in enumerate(known):
-        if rows.groups is None or rows.plan.groups is None or rows.plan.is_empty or rows.is_complete:
+        own = rows.plan
+        if rows.groups is None or own.groups is None or own.is_empty or own.selection is not None:
             continue
-        if rows.plan.selection is not None:
+        others = [] if rows.is_complete else [(one, _keys(one.unsaid)) for one in other_measures(own)]
+        if not others:
             continue
-        best = _best(rows, _Found(store, epoch, rows.groups, is_summed), level)
+        epoch = epoch or store.epoch  # before anything is looked up
+        found = _Found(others, rows.groups, store, epoch, is_summed=not reads_each_alone(plan))
+        best = _best(rows, found, level)
         if best is not None:
             releases[number], measurements = best
             taken |= {(number, index): measurement for index, measurement in measurements.items()}
@@ -68,32 +71,37 @@ def find_beside(
 _SAID = "parts of this answer are from earlier ones; SET dpsql.reuse = off measures all of it anew"
 
 
+_Other = tuple[OtherPlan, Sequence[tuple[bytes, ...]]]
+"""A plan by other measurements, with what each is stored under."""
+
+
 class _Found:
-    """What the store has of measurements of a release's groups, each looked up once; all of it is of one epoch.
-    `is_summed`: see `find_finer`.
+    """What the store has of other measurements of a release's groups, each looked up once; all of it is of one epoch.
+    `is_summed`: see `find_finer`. Of what nothing is stored is found out together.
     """
 
-    def __init__(self, store: StoredDraws, epoch: int, groups: Groups, is_summed: bool) -> None:
+    def __init__(
+        self, others: Sequence[_Other], groups: Groups, store: StoredDraws, epoch: int, *, is_summed: bool
+    ) -> None:
+        self.others = others
         self._store, self._epoch, self._groups, self._is_summed = store, epoch, groups, is_summed
-        self._sources: dict[tuple[bytes, ...], list[Source]] = {}
-        """By its measures what groupings say of a measurement, under whatever noise."""
         self._known: dict[tuple[tuple[bytes, ...], Law], Finer | None] = {}
-        self._drawn = set[bytes]()
-
-    def look(self, asked: Sequence[tuple[ReleasePlan, Sequence[tuple[bytes, ...]]]]) -> None:
-        """Find out of what nothing is stored, together. `asked`: plans with the measures of their measurements."""
         families = {
-            measures: families_of(plan, index, self._groups)
-            for plan, keys in asked
+            measures: families_of(one.unsaid, index, groups)
+            for one, keys in others
             for index, measures in enumerate(keys)
         }
-        grouped = set[bytes]()
+        drawn, grouped = set[bytes](), set[bytes]()
         for part in _parts({key for measures in families for key in measures}):
-            self._drawn.update(key for key, laws in zip(part, self._store.laws(part), strict=True) if laws)
+            drawn.update(key for key, laws in zip(part, store.laws(part), strict=True) if laws)
         for part in _parts({family for own in families.values() for family in own}):
-            epoch, stored = self._store.groupings(part)
-            grouped.update(family for family in part if epoch == self._epoch and stored[family])
-        self._sources.update((measures, []) for measures, own in families.items() if grouped.isdisjoint(own))
+            epoch_, stored = store.groupings(part)
+            grouped.update(family for family in part if epoch_ == epoch and stored[family])
+        self._drawn = drawn
+        self._sources = {
+            measures: list[Source]() for measures, own in families.items() if grouped.isdisjoint(own)
+        }
+        """By its measures what groupings say of a measurement, under whatever noise."""
 
     def has(self, plan: ReleasePlan, index: int, measures: tuple[bytes, ...]) -> bool:
         """Say whether anything is stored of a measurement, under whatever noise."""
@@ -133,7 +141,7 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     own = rows.plan
     charge = sum((loss for i, loss in enumerate(own.losses) if i not in rows.measurements), Fraction(0))
     best, least = None, (charge, Fraction(len(own.formulas)))
-    for other, measurements in _stored(own, found):
+    for other, measurements in _stored(found):
         missing = len(other.measures) - len(measurements)
         for parts in dict.fromkeys(
             (missing, len(own.measures))
@@ -147,15 +155,13 @@ def _best(rows: ReleasedRows, found: _Found, level: Fraction) -> tuple[ReleasePl
     return best
 
 
-def _stored(own: ReleasePlan, found: _Found) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
+def _stored(found: _Found) -> Iterator[tuple[ReleasePlan, dict[int, Finer]]]:
     """Yield the plans by other measurements with those that are stored: at all of epsilon each, and at a share of it.
 
     A measurement that was drawn at a share of epsilon answers the same question again, but may be too coarse for
     another.
     """
-    others = [(other, _keys(other.unsaid)) for other in other_measures(own)]
-    found.look([(one.unsaid, keys) for one, keys in others])
-    for one, keys in others:
+    for one, keys in found.others:
         measurements = dict[int, Finer]()
         if not any(found.has(one.unsaid, i, measures) for i, measures in enumerate(keys)):
             continue
