@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -810,24 +810,21 @@ def rounded(sizes: Sequence[int], cells: Sequence[int], unit: int, parts: int) -
 
     `sizes`: places of each axis; `cells`: in parts of one, so many each. A half goes up.
     """
-    table = np.array(list(cells), dtype=object).reshape(tuple(sizes) or (1,))
-    for axis in range(table.ndim):
-        table = np.cumsum(table, axis=axis)
-    table = (2 * table + unit * parts) // (2 * unit * parts) * unit
-    for axis in range(table.ndim):
-        table = np.diff(table, axis=axis, prepend=np.zeros_like(table.take([0], axis=axis)))
-    return [int(one) for one in table.ravel().tolist()]
+    table = np.array(list(cells), dtype=object).reshape((1, *sizes))
+    found = _by_totals(table, lambda totals: (2 * totals + unit * parts) // (2 * unit * parts) * unit)
+    return [int(one) for one in found.ravel().tolist()]
 
 
 def rounded_noise(noise: Array, unit: int) -> Array:
     """Return noises of all cells, shape (draws, *sizes), as rounding leaves them."""
-    table = np.rint(_running(noise) / unit) * unit
-    for axis in range(1, table.ndim):
-        table = np.diff(table, axis=axis, prepend=0)
-    return np.asarray(table)
+    return _by_totals(noise, lambda totals: np.rint(totals / unit) * unit)
 
 
-def _running(table: Array) -> Array:
-    for axis in range(1, table.ndim):
-        table = np.cumsum(table, axis=axis)
-    return table
+def _by_totals(tables: Array, rounding: Callable[[Array], Array]) -> Array:
+    """Return tables, shape (tables, *sizes), whose running totals over all axes are these rounded."""
+    for axis in range(1, tables.ndim):
+        tables = np.cumsum(tables, axis=axis)
+    tables = rounding(tables)
+    for axis in range(1, tables.ndim):
+        tables = np.diff(tables, axis=axis, prepend=0)
+    return tables

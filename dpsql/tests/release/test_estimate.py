@@ -370,7 +370,7 @@ def test_what_is_too_much_is_not_worked_out() -> None:
         (_Along.spread, "if self.groups.min() < 0", "if False", check_variances),
         (Design._solved, "is_told & (left <= stop)", "np.ones_like(is_told)", check_what_is_told),
         (estimate._colours, "range(len(each) + 1)", "range(0)", check_kinds),
-        (rounded, "np.cumsum(table, axis=axis)", "np.cumsum(table, axis=0)", check_equalities),
+        (estimate._by_totals, "np.cumsum(tables, axis=axis)", "np.cumsum(tables, axis=1)", check_equalities),
     ],
     ids=["variance of another draw", "weights", "atoms in their own order", "large sums in doubles", "dropped", "what was not found", "kinds by length", "one axis"],
 )  # fmt: skip
