@@ -191,11 +191,7 @@ def _taking(other: ReleasePlan, measurements: dict[int, Finer], parts: int) -> R
     if shared is None:
         return None
     plan = shared.taking({i: found.measurement.law for i, found in measurements.items()})
-    try:
-        plan.queries(plan.fresh)  # printing may refuse: before anything is charged
-    except Refusal:
-        return None
-    return plan
+    return plan if _is_printed(plan, plan.fresh) else None
 
 
 def _ratios(plan: ReleasePlan, own: ReleasePlan, level: Fraction) -> list[Fraction] | None:
@@ -251,7 +247,7 @@ def _drawn_best(own: ReleasePlan) -> ReleasePlan:
     found: list[tuple[float, ReleasePlan]] = []
     for other in drawn_together(own):
         ratios = list(_deviations(other, own))
-        if max(ratios, default=1) <= _NARROWER and _is_printed(other):
+        if max(ratios, default=1) <= _NARROWER and _is_printed(other, range(len(other.measurements))):
             found.append((sum(ratios), other))
     return min(found, key=lambda one: one[0])[1] if found else own
 
@@ -278,10 +274,11 @@ def _variance_of(plan: ReleasePlan, index: int) -> Fraction:
     return expected_error(plan, index, of_sum)[0]
 
 
-def _is_printed(plan: ReleasePlan) -> bool:
-    """Say whether its queries can be printed: what is refused is refused before it is chosen."""
+def _is_printed(plan: ReleasePlan, numbers: Sequence[int]) -> bool:
+    """Say whether queries of some measurements can be printed: what is refused is refused before it is chosen, and
+    before anything is charged."""
     try:
-        plan.queries(tuple(range(len(plan.measurements))))
+        plan.queries(tuple(numbers))
     except Refusal:
         return False
     return True
