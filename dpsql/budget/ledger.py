@@ -450,6 +450,11 @@ class Ledger(ABC):
         with self.write() as db:
             return [db.execute(*statement).fetchall() for statement in statements]
 
+    def ask(self, statement: Statement) -> list[Any]:
+        """Return the rows of one statement, as of one moment, whatever the log has beside."""
+        with self.read() as db:
+            return db.execute(*statement).fetchall()
+
     def read_at_once(self, *statements: Statement) -> list[list[Any]] | None:
         """Return what `read_settled` does; None where that would have to wait, as it would for a server."""
         return None

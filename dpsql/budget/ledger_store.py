@@ -109,6 +109,8 @@ _SHORTEST_PAUSE = 0.002
 
 _NEW = 2**62
 """The entry number used for a draw that is not stored yet: above all real ones, so newer."""
+_Ask = Callable[[Statement], list[Any]]
+"""Returns the rows of a statement."""
 Subject = tuple[str, tuple[str, ...], str]
 """`KeyCheck.subject`."""
 
@@ -240,41 +242,47 @@ class LedgerStore:
         """See `StoredDraws.lookup`."""
         if not measures:
             return None
-        with self._ledger.read() as db:
-            with self._sound():
-                drawn = _drawn(db, measures)
+        with self._sound():
+            drawn = _drawn(self._ledger.ask, measures)
             known = [drawn[key] for key in measures]
             found = choose_draws([_until(each.stored, until) for each in known], law)
             if found is None:
                 return None
-            with self._sound():
-                draws = _load(db, {entry for entries in found for entry in entries})
-                return _together(measures, known, found, draws)
+            # a draw that is stored stays as it is: it may be read at a later moment
+            draws = _load(self._ledger.ask, {entry for entries in found for entry in entries})
+            return _together(measures, known, found, draws)
 
     def quote(self, claim: Claim) -> tuple[Fresh | None, ...]:
         """Return what would be drawn now for each measurement, None for what is stored; charges nothing."""
-        with self._ledger.read() as db, self._sound():
-            drawn = _drawn(db, _keys(claim))
+        with self._sound():
+            drawn = _drawn(self._ledger.ask, _keys(claim))
         wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
         return tuple(one.fresh if one.found is None else None for one in wanted)
 
     def laws(self, measures: Sequence[bytes]) -> tuple[Laws, ...]:
         """See `StoredDraws.laws`."""
-        with self._ledger.read() as db, self._sound():
-            drawn = _drawn(db, measures)
+        with self._sound():
+            drawn = _drawn(self._ledger.ask, measures)
         return tuple(drawn[key].stored for key in measures)
 
     def groupings(self, families: Sequence[bytes]) -> tuple[int, dict[bytes, list[StoredGrouping]]]:
         """See `StoredDraws.groupings`."""
-        with self._ledger.read() as db:
-            epoch = int(db.execute(*_EPOCH).fetchone()[0])
-            with self._sound():
-                return epoch, _groupings(db, epoch, families)
+        found: dict[bytes, list[StoredGrouping]] = {family: [] for family in families}
+        if not found:
+            return int(self._ledger.ask(_EPOCH)[0][0]), found
+        rows = self._ledger.ask(_groupings_of(list(found)))
+        with self._sound():
+            for _, key, entry, scale, body in (row for row in rows if row[1] is not None):
+                record, law, family = _entry(entry, body, EntryState.COMMITTED), law_of(scale), bytes(key)
+                if record.grouping is None or record.grouping.family != family or record.law != law:
+                    raise ValueError("the index of groupings is not that of the entries")
+                found[family].append(StoredGrouping(entry, law, record.grouping))
+        return int(rows[0][0]), found
 
     def draw_of(self, stored: StoredGrouping) -> Draw:
         """See `StoredDraws.draw_of`."""
-        with self._ledger.read() as db, self._sound():
-            draw = _load(db, {stored.entry})[stored.entry]
+        with self._sound():
+            draw = _load(self._ledger.ask, {stored.entry})[stored.entry]
             if draw.law != stored.law:
                 raise ValueError("the index of groupings is not that of the draws")
             return draw
@@ -300,7 +308,7 @@ class LedgerStore:
         with self._ledger.read() as db, self._sound():
             epoch = int(db.execute(*_EPOCH).fetchone()[0])
             for number, entry, of in _newest(db, epoch, measures[0]):
-                draw = _load(db, {number})[number]
+                draw = _load(_asks(db), {number})[number]
                 if set(measures) <= set(draw.measures):
                     return DatedDraw(draw, entry.at, entry.charge, of == epoch)
         return None
@@ -373,7 +381,7 @@ class LedgerStore:
             at = self._moment(db, clock)
             asked = [db.execute(*statement) for statement in self._asked(claim.analyst)]
             with self._sound():
-                drawn = _drawn(db, _keys(claim))
+                drawn = _drawn(_asks(db), _keys(claim))
             wanted = [self._find(measurement, drawn, claim.reuse) for measurement in claim.measurements]
             if claim.reuse and any(self._must_wait(db, one) for one in wanted):
                 return None
@@ -381,7 +389,7 @@ class LedgerStore:
                 raise Overtaken
             status = self._status_of([rows.fetchall() for rows in asked], claim.analyst, clock)
             with self._sound():  # before any charge: stored draws are there, and undamaged
-                draws = _load(db, {entry for one in wanted for entry in one.entries})
+                draws = _load(_asks(db), {entry for one in wanted for entry in one.entries})
                 found = tuple(
                     None if one.found is None else _together(one.claim.measures, one.known, one.found, draws)
                     for one in wanted
@@ -1058,8 +1066,7 @@ class LedgerStore:
     @property
     def is_empty(self) -> bool:
         """See `StoredDraws.is_empty`."""
-        with self._ledger.read() as db:
-            return db.execute(*_ANY_MEASURE).fetchone() is None
+        return not self._ledger.ask(_ANY_MEASURE)
 
     def advance_epoch(self, checked: Sequence[KeyCheck] = (), retired: Slices | None = None) -> int:
         """Begin a new epoch and return it: stored releases stop answering, nothing comes back.
@@ -1198,17 +1205,21 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
+def _asks(db: Database) -> _Ask:
+    """Return what asks within a transaction."""
+    return lambda statement: db.execute(*statement).fetchall()
+
+
+def _drawn(ask: _Ask, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
     """Return what is stored and what is reserved of each measure in this epoch."""
     drawn = {key: _Drawn() for key in keys}
     if not drawn:
         return drawn
-    rows = db.execute(
+    sql = (
         "SELECT m.key, m.entry, m.scale, r.state, r.holder FROM measure m JOIN record r ON r.seq = m.entry"
-        f" WHERE m.epoch = (SELECT epoch FROM ledger) AND m.key IN ({_marks(list(drawn))})",
-        list(drawn),
-    ).fetchall()
-    for key, entry, scale, state, holder in rows:
+        f" WHERE m.epoch = (SELECT epoch FROM ledger) AND m.key IN ({_marks(list(drawn))})"
+    )
+    for key, entry, scale, state, holder in ask((sql, list(drawn))):
         if state == EntryState.COMMITTED.value:
             drawn[key].stored[entry] = law_of(scale)
         elif state == EntryState.RESERVED.value:
@@ -1216,22 +1227,14 @@ def _drawn(db: Database, keys: Sequence[bytes]) -> dict[bytes, _Drawn]:
     return drawn
 
 
-def _groupings(db: Database, epoch: int, families: Sequence[bytes]) -> dict[bytes, list[StoredGrouping]]:
-    """Return the stored groupings of each family in an epoch. Raises one of `MALFORMED`."""
-    found: dict[bytes, list[StoredGrouping]] = {family: [] for family in families}
-    if not found:
-        return found
-    rows = db.execute(
-        "SELECT m.key, m.entry, m.scale, r.body FROM measure m JOIN record r ON r.seq = m.entry"
-        f" WHERE m.epoch = ? AND r.state = ? AND m.key IN ({_marks(list(found))})",
-        (epoch, EntryState.COMMITTED.value, *found),
-    ).fetchall()
-    for key, entry, scale, body in rows:
-        record, law, family = _entry(entry, body, EntryState.COMMITTED), law_of(scale), bytes(key)
-        if record.grouping is None or record.grouping.family != family or record.law != law:
-            raise ValueError("the index of groupings is not that of the entries")
-        found[family].append(StoredGrouping(entry, law, record.grouping))
-    return found
+def _groupings_of(families: Sequence[bytes]) -> Statement:
+    """Ask for the epoch, in a row of its own, and for the stored groupings of each family in it."""
+    return (
+        "SELECT epoch, NULL, NULL, NULL, NULL FROM ledger UNION ALL"
+        " SELECT m.epoch, m.key, m.entry, m.scale, r.body FROM measure m JOIN record r ON r.seq = m.entry"
+        f" WHERE m.epoch = (SELECT epoch FROM ledger) AND r.state = ? AND m.key IN ({_marks(families)})",
+        (EntryState.COMMITTED.value, *families),
+    )
 
 
 def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry, int]]:
@@ -1250,17 +1253,16 @@ def _newest(db: Database, epoch: int, key: bytes) -> list[tuple[int, Entry, int]
     return sorted(found, key=lambda one: (-one[2], one[1].law.spread, -one[0]))
 
 
-def _load(db: Database, chosen: Set[int]) -> dict[int, Draw]:
+def _load(ask: _Ask, chosen: Set[int]) -> dict[int, Draw]:
     """Return the draws of the chosen entries, as far as they are there. Raises one of `MALFORMED`."""
     entries = sorted(chosen)
     if not entries:
         return {}
-    rows = db.execute(
+    sql = (
         "SELECT d.entry, r.body, d.measures, d.scale, d.payload FROM draw d JOIN record r ON r.seq = d.entry"
-        f" WHERE d.entry IN ({_marks(entries)})",
-        entries,
-    ).fetchall()
-    return {entry: read_draw(*row) for entry, *row in rows}
+        f" WHERE d.entry IN ({_marks(entries)})"
+    )
+    return {entry: read_draw(*row) for entry, *row in ask((sql, entries))}
 
 
 def _keys(claim: Claim) -> list[bytes]:

@@ -18,7 +18,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -175,13 +175,47 @@ class SqliteLedger(Ledger):
         with _as_ledger_errors(folder):
             return [copy, *self._journal.copy(_log(copy))]
 
-    @contextmanager
-    def read(self) -> Iterator[Database]:
+    def read(self) -> AbstractContextManager[Database]:
         """See `Ledger.read`."""
-        with self._alone(), self._begun("BEGIN"):
-            yield self._db
+        return _Read(self, in_transaction=True)
 
     _snapshot = read
+
+    def ask(self, statement: Statement) -> list[Any]:
+        """See `Ledger.ask`: one statement of SQLite's sees one state of the file by itself."""
+        with _Read(self, in_transaction=False) as db:
+            return db.execute(*statement).fetchall()
+
+    def enter(self, *, in_transaction: bool) -> Database:
+        """Take the connection, for nobody else meanwhile, until `leave`. Raises LedgerError, Stopped."""
+        if not acquire(self._lock, _WAIT_SECONDS, "the ledger"):
+            raise busy()
+        try:
+            self.check_in_place()
+            if in_transaction:
+                self._begin("BEGIN")
+        except BaseException:
+            self._lock.release()
+            raise
+        return self._db
+
+    def leave(self, *, is_whole: bool) -> None:
+        """Give the connection back, what was begun in it at its end; `is_whole`: nothing has failed."""
+        try:
+            if is_whole and self._db.in_transaction:
+                self._db.execute("COMMIT")
+        finally:
+            try:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+            finally:
+                self._lock.release()
+
+    def told(self, error: BaseException) -> BaseException:
+        """Return what is raised in place of an error of SQLite or the system."""
+        if isinstance(error, sqlite3.Error):
+            return sqlite_fault(error, self._path.name, self._path.parent)
+        return file_fault(error, f"the ledger {self._path.name}") if isinstance(error, OSError) else error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -298,6 +332,29 @@ class SqliteLedger(Ledger):
     def is_alive(self, db: Database, holder: str) -> bool:
         """See `Ledger.is_alive`."""
         return is_alive(self._folder, holder)
+
+
+class _Read:
+    """The connection of a ledger while a block reads it: every look-up of a statement passes here."""
+
+    __slots__ = ("_in_transaction", "_ledger")
+
+    def __init__(self, ledger: SqliteLedger, *, in_transaction: bool) -> None:
+        self._ledger, self._in_transaction = ledger, in_transaction
+
+    def __enter__(self) -> Database:
+        try:
+            return self._ledger.enter(in_transaction=self._in_transaction)
+        except (sqlite3.Error, OSError) as error:
+            raise self._ledger.told(error) from error
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self._ledger.leave(is_whole=error is None)
+        except (sqlite3.Error, OSError) as ending:
+            raise self._ledger.told(ending) from ending
+        if isinstance(error, (sqlite3.Error, OSError)):
+            raise self._ledger.told(error) from error
 
 
 def _log(path: Path) -> Path:
