@@ -123,10 +123,26 @@ def _weighed(one: Drawn) -> dict[int, float]:
 def relative_errors(one: Drawn) -> dict[int, float]:
     """Return a statement's error in parts: how much of it comes of which draw."""
     found: dict[int, float] = {}
-    aggregates = [parts for number in range(len(one.runner.rows)) for parts in _release_errors(one, number)]
-    for parts in aggregates:
+    shares = _shares_of(one.alone)
+    aggregates = [
+        (shares.get(number, 1.0), parts)
+        for number in range(len(one.runner.rows))
+        for parts in _release_errors(one, number)
+    ]
+    whole = sum(share for share, _ in aggregates)
+    for share, parts in aggregates:
         for entry, error in parts.items():
-            found[entry] = found.get(entry, 0.0) + error / len(aggregates)
+            found[entry] = found.get(entry, 0.0) + share * error / whole
+    return found
+
+
+def _shares_of(plan: Plan) -> dict[int, float]:
+    """Return by release how much of the error of sums along a key comes of its noise, where it is one of their levels:
+    under the best shares of the charge that is each one's own (soundness.md 1.37)."""
+    found = dict[int, float]()
+    for one in plan.strategies:
+        losses = {number: sum(plan.releases[number].losses) for number in (one.release, *one.levels)}
+        found |= {number: float(loss / sum(losses.values())) for number, loss in losses.items()}
     return found
 
 

@@ -369,12 +369,16 @@ class Design:
         return np.concatenate(parts)
 
     def variances(self, weights: Array) -> Array | None:
-        """Return how far weighted sums of the estimate's cells are off, in variance; `weights`: of shape (sums,
-        *sizes). None: some are not told."""
+        """Return how far weighted sums of the estimate's cells are off, in variance, by what was drawn that part of it
+        which comes of its noise, shape (drawn, sums); `weights`: of shape (sums, *sizes). None: some are not told."""
         found, is_found = self._solved(weights, _NEARER)
         if not is_found.all():
             return None
-        return np.asarray((found * weights).reshape(len(weights), -1).sum(axis=1) * min(self.spreads))
+        parts = (
+            precision * _squares(sums.of(found))
+            for sums, precision in zip(self.drawn, self._precisions, strict=True)
+        )
+        return np.stack(list(parts)) * min(self.spreads)
 
     def largest(self, wanted: Sums) -> float | None:
         """Return the most variance of a weighted sum of some numbers whose weights' squares add up to 1, nearly: the

@@ -2,38 +2,42 @@
 
 Such sums are running totals and moving ones.
 
-The charge is what it was, in equal parts for each level; every level is a release of the plan, drawn, verified, charged
-and stored like any other, and the estimate reads them all (soundness.md 1.37).
+The charge is what it was, in parts; every level is a release of the plan, drawn, verified, charged and stored like any
+other, and the estimate reads them all (soundness.md 1.37).
 
 House rules:
 
-1. Which levels are drawn follows from text, policy and the laws of the noise: never from the data, nor from the store.
+1. Which levels are drawn, and for how much each, follows from text, policy and the laws of the noise: never from the
+   data, nor from the store.
 2. Each level pays for its own sensitivity, where norms hold of it too. No level is free.
 3. What is shown is expected to be off by less in all, each number beside what it is without levels.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..errors import Refusal
+from ..mechanisms import ATTO, NANO
 from ..plan.measures.formulas import Linear
+from ..plan.measures.measurements import Loss
 from ..plan.planner import Plan, PrivacyParameters, by_keys
 from ..plan.privacy.axes import Partition, refined
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..plan.strategies import Level, Running, Strategy, levels_of, running_totals
+from ..records import dataclass
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import fields_of
 from .consistent import draws_of
 from .estimate import Sums, design_of, is_observed
+from .released import Array
 from .run import ReleasedRows
 
 _FEWEST = 16
@@ -42,6 +46,10 @@ _LOOKED_AT = 16
 """Groups whose sums, and whose own numbers, stand with their error for all."""
 _WORTH = 0.98
 """A further level, which is one more query, makes what is shown so much more exact at least."""
+_PARTS = 1000
+"""A level's share is a whole number of so many parts, so that no machine's last digit moves it."""
+_STEPS = 4
+"""Times that the shares of all levels are made better; half as often again where one of them is left out."""
 
 
 def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] = ()) -> Plan:
@@ -60,10 +68,10 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
         found = _best(release, running, catalog, planned.privacy, beside)
         if found is None:
             continue
-        levels, names, off, alone = found
-        each = [one.loss.divided(1 + len(levels)).added for one in release.measures]
-        own = [one.loss.added - len(levels) * part for one, part in zip(release.measures, each, strict=True)]
-        if not all(part > 0 for part in (*each, *own)):
+        levels, names, shares, off, alone = found
+        each = [[_part(one.loss, share) for one in release.measures] for share in shares]
+        own = [one.loss.added - sum(parts) for one, *parts in zip(release.measures, *each, strict=True)]
+        if not all(part > 0 for parts in (*each, own) for part in parts):
             continue
         strategies.append(
             Strategy(
@@ -77,10 +85,16 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
             )
         )
         releases[number] = release.spending(own)
-        releases += [level.spending(each) for level in levels]
+        releases += [level.spending(parts) for level, parts in zip(levels, each, strict=True)]
     if not strategies:
         return planned
     return replace(planned, releases=tuple(releases), strategies=tuple(strategies), plain=planned)
+
+
+def _part(loss: Loss, share: Fraction) -> Fraction:
+    """Return a share of a loss, cut down to 1e-9 of epsilon or 1e-18 of rho."""
+    unit = NANO if loss.rho is None else ATTO
+    return Fraction(int(loss.added * share * unit), unit)
 
 
 def _said_of(running: Running) -> str:
@@ -122,8 +136,9 @@ def are_told(planned: Plan, rows: Sequence[ReleasedRows]) -> bool:
     )
 
 
-_Found = tuple[list[ReleasePlan], tuple[str, ...], float, float]
-"""Levels, what each grouping is by, and how far a running total is expected to be off: with them, and without."""
+_Found = tuple[list[ReleasePlan], tuple[str, ...], list[Fraction], float, float]
+"""Levels, what each grouping is by, its share of the charge, and how far a running total is expected to be off: with
+them, and without."""
 
 
 def _best(
@@ -149,31 +164,27 @@ def _best(
     sums = _sums(running, len(order))
     if not sums:
         return None
-    spreads = tuple(_spread(plan, min(running.totals)) for plan in plans)
-    given = range(1 + len(planned), len(plans))
-
-    def errors(chosen: tuple[int, ...]) -> tuple[float, float] | None:
-        shared = len(chosen) if release.is_zcdp else len(chosen) ** 2
-        drawn = (*(shared * spreads[i] for i in chosen), *(spreads[i] for i in given))
-        return _errors(tuple(partitions[i] for i in (*chosen, *given)), drawn, order, sums)
-
-    alone = errors((0,))
-    if alone is None:
+    expected = _Expected(
+        partitions,
+        tuple(_spread(plan, min(running.totals)) for plan in plans),
+        len(planned),
+        order,
+        sums,
+        1 if release.is_zcdp else 2,
+        bool(running.shown),
+    )
+    best = _best_of(expected)
+    if best is None:
         return None
-    tried: list[tuple[float, tuple[int, ...], tuple[float, float]]] = [(1.0, (), alone)]
-    for count in range(1, 1 + len(planned)):
-        for some in itertools.combinations(range(1, 1 + len(planned)), count):
-            found = errors((0, *some))
-            if found is not None:
-                total, group = (
-                    one / other if other else 1.0 for one, other in zip(found, alone, strict=True)
-                )
-                score = (total + group) / 2 if running.shown else total
-                tried.append((score / _WORTH**count, some, found))
-    _, levels, best = min(tried)
-    chosen = [planned[i - 1] for i in levels]
-    names = tuple(level.name for level, _ in chosen)
-    return ([plan for _, plan in chosen], names, best[0], alone[0]) if chosen else None
+    shares, off, alone = best
+    chosen = [planned[number - 1] for number in shares]
+    return (
+        [plan for _, plan in chosen],
+        tuple(level.name for level, _ in chosen),
+        [*shares.values()],
+        off,
+        alone,
+    )
 
 
 def _ties(one: ReleasePlan, release: ReleasePlan, number: int) -> bool:
@@ -257,31 +268,115 @@ def _order(values: Sequence[Scalar]) -> tuple[int, ...]:
     return (*sorted(known, key=lambda i: values[i]), *(i for i in range(len(values)) if values[i] is None))  # type: ignore[return-value,arg-type]
 
 
-@lru_cache(maxsize=256)
-def _errors(
-    partitions: tuple[Partition, ...], spreads: tuple[float, ...], order: tuple[int, ...],
-    wanted: tuple[tuple[int, int], ...],
-) -> tuple[float, float] | None:  # fmt: skip
-    """Return the deviation of sums over the first of some groupings, and of a group of it. `spreads`: the variance of a
-    group of each; `order`: the places of the first's groups, along the key; `wanted`: from which to which the sums go.
+@dataclass(frozen=True)
+class _Expected:
+    """How far off sums along a key are expected to be. `partitions` and `spreads`: of groupings with all of the charge,
+    the release's own first, then `levels` that may share it, then those that are drawn whatever is chosen and paid for
+    elsewhere, and the variance of a group of each; `order`: the places of the own groups, along the key; `sums`: from
+    which to which they go; `power`: of the loss, that variances fall with; `is_shown`: groups are, too.
     """
-    own = np.array(partitions[0].groups)
-    sums: dict[Sums, float] = {}
-    for partition, spread in zip(partitions, spreads, strict=True):
-        one = Sums((partition,))
-        sums[one] = 1 / (1 / spread + (1 / sums[one] if one in sums else 0))
-    design = design_of((len(own),), tuple(sums), tuple(sums.values()))
-    if design is None:
+
+    partitions: tuple[Partition, ...]
+    spreads: tuple[float, ...]
+    levels: int
+    order: tuple[int, ...]
+    sums: tuple[tuple[int, int], ...]
+    power: int
+    is_shown: bool
+
+    @cached_property
+    def _weights(self) -> Array:
+        """Sums, then groups that stand for all, shape (sums and groups, atoms)."""
+        own, count = np.array(self.partitions[0].groups), len(self.order)
+        rank = np.full(self.partitions[0].size, count)
+        rank[list(self.order)] = np.arange(count)
+        ranks = np.where(own < 0, count, rank[own])
+        first, last = np.array(self.sums).T[:, :, None]
+        totals = ((first <= ranks) & (ranks <= last)).astype(float)
+        groups = (ranks[None, :] == np.array(_looked_at(count))[:, None]).astype(float)
+        return np.concatenate([totals, groups])
+
+    def variances(self, shares: Mapping[int, float]) -> dict[int, Array] | None:
+        """Return the mean variance of a sum, and of a group, shape (2,), by what comes of which grouping, where some
+        share the charge."""
+        given = range(1 + self.levels, len(self.spreads))
+        drawn = {i: share**self.power / self.spreads[i] for i, share in shares.items()}
+        drawn |= {i: 1 / self.spreads[i] for i in given}
+        precisions: dict[Sums, float] = {}
+        for i, precision in drawn.items():
+            one = Sums((self.partitions[i],))
+            precisions[one] = precisions.get(one, 0.0) + precision
+        spreads = tuple(1 / precision for precision in precisions.values())
+        design = design_of((len(self.partitions[0].groups),), tuple(precisions), spreads)
+        found = None if design is None else design.variances(self._weights)
+        if found is None:
+            return None
+        whole = dict(zip(precisions, found, strict=True))
+        parts = {}
+        for i, precision in drawn.items():
+            one = Sums((self.partitions[i],))
+            total, group = np.split(whole[one] * (precision / precisions[one]), [len(self.sums)])
+            parts[i] = np.array([total.mean(), group.mean()])
+        return parts
+
+    def deviations(self, shares: Mapping[int, float]) -> Array | None:
+        """Return the deviation of a sum, and of a group, shape (2,)."""
+        found = self.variances(shares)
+        return None if found is None else np.sqrt(np.array(list(found.values())).sum(axis=0))
+
+    def score(self, deviations: Array, alone: Array) -> float:
+        """Return how far off what is shown is, over what it is without levels."""
+        ratios = deviations / alone
+        return float(ratios.mean() if self.is_shown else ratios[0])
+
+    def improved(self, shares: Mapping[int, float], alone: Array, steps: int) -> Mapping[int, float] | None:
+        """Return shares under which what is shown is more exact.
+
+        Under the weights that the estimate has, a variance is `Σ a_i/x_i^p`, the least where `x_i^(p+1)` is in
+        proportion to `a_i`; with these shares the best weights are better still.
+        """
+        for _ in range(steps):
+            found = self.variances(shares)
+            if found is None:
+                return None
+            rates = 1 / (np.sqrt(np.array(list(found.values())).sum(axis=0)) * alone)
+            rates[1] *= self.is_shown
+            power = self.power
+            roots = {
+                i: float((found[i] @ rates) * share**power) ** (1 / (power + 1))
+                for i, share in shares.items()
+            }
+            shares = {i: root / sum(roots.values()) for i, root in roots.items()}
+        return shares
+
+
+@lru_cache(maxsize=64)
+def _best_of(expected: _Expected) -> tuple[Mapping[int, Fraction], float, float] | None:
+    """Return the shares of levels under which what is shown is most exact, and the deviation of a sum, with them and
+    without; None: it is best without.
+
+    Begun with all levels, the one that has the least is left out as long as it is not worth its query.
+    """
+    alone = expected.deviations({0: 1.0})
+    equal = dict.fromkeys(range(1 + expected.levels), 1 / (1 + expected.levels))
+    shares = None if alone is None else expected.improved(equal, alone, _STEPS)
+    if alone is None or shares is None:
         return None
-    rank = np.full(partitions[0].size, len(order))
-    rank[list(order)] = np.arange(len(order))
-    ranks = np.where(own < 0, len(order), rank[own])
-    looked_at = np.array(_looked_at(len(order)))
-    first, last = np.array(wanted).T[:, :, None]
-    totals = ((first <= ranks) & (ranks <= last)).astype(float)
-    groups = (ranks[None, :] == looked_at[:, None]).astype(float)
-    found = design.variances(np.concatenate([totals, groups]))
-    if found is None:
+    off = expected.deviations(shares)
+    while off is not None and len(shares) > 1:
+        least = min((i for i in shares if i), key=shares.__getitem__)
+        left = sum(share for i, share in shares.items() if i != least)
+        fewer = {i: share / left for i, share in shares.items() if i != least}
+        better = expected.improved(fewer, alone, _STEPS // 2)
+        without = None if better is None else expected.deviations(better)
+        if better is None or without is None:
+            break
+        if expected.score(off, alone) < _WORTH * expected.score(without, alone):
+            break
+        shares, off = better, without
+    parts = {i: Fraction(int(_PARTS * share), _PARTS) for i, share in shares.items() if i}
+    rest = 1 - sum(parts.values())
+    if not parts or rest <= 0 or not all(parts.values()):
         return None
-    total, group = np.split(found, [len(totals)])
-    return math.sqrt(total.mean()), math.sqrt(group.mean())
+    off = expected.deviations({0: float(rest), **{i: float(part) for i, part in parts.items()}})
+    return None if off is None else (parts, float(off[0]), float(alone[0]))

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from dpsql import Session
 from dpsql.plan import planner
 from dpsql.plan.planner import Plan
+from dpsql.plan.release_plan import ReleasePlan
 from dpsql.plan.strategies import running_totals
 from dpsql.plan.views import build_catalog
 from dpsql.policy import Accounting
@@ -146,33 +147,42 @@ def test_each_level_pays_for_its_own_norm(squared: World) -> None:
 # --- what it is worth -------------------------------------------------------------------------------------------
 
 
-def dense(plan: Plan, longest: int) -> tuple[float, float]:
-    """Return the deviation of sums over days up to each, of so many at most, by normal equations, of the calendar as
-    NumPy has it; and that of sums of days alone."""
-    days = np.arange("2020-01-01", "2021-01-01", dtype="datetime64[D]")
-    keys = {
-        "by week": (days.astype(int) + 3) // 7,
-        "by month": days.astype("datetime64[M]").astype(int),
-        "by quarter": days.astype("datetime64[M]").astype(int) // 3,
-        "by year": days.astype("datetime64[Y]").astype(int),
-    }
-    (strategy,) = plan.strategies
-    found = [(np.arange(len(days)), plan.releases[0])]
-    found += [
-        (keys[name], plan.releases[number])
-        for name, number in zip(strategy.names, strategy.levels, strict=True)
-    ]
-    normal = np.zeros((len(days), len(days)))
-    for key, release in found:
-        unit = release.measurements[0].denominator
-        normal += (key[:, None] == key[None, :]) / float(release.measures[0].law.spread / unit**2)
+DATES = np.arange("2020-01-01", "2021-01-01", dtype="datetime64[D]")
+KEYS = {
+    "by day": np.arange(len(DATES)),
+    "by week": (DATES.astype(int) + 3) // 7,
+    "by month": DATES.astype("datetime64[M]").astype(int),
+    "by quarter": DATES.astype("datetime64[M]").astype(int) // 3,
+    "by year": DATES.astype("datetime64[Y]").astype(int),
+}
+
+
+def deviation(spreads: dict[str, float], longest: int) -> float:
+    """Return the deviation of sums over days up to each, of so many at most, by normal equations, where groups of the
+    calendar were drawn with these variances."""
+    normal = np.zeros((len(DATES), len(DATES)))
+    for name, spread in spreads.items():
+        normal += (KEYS[name][:, None] == KEYS[name][None, :]) / spread
     totals = np.tril(np.ones_like(normal)) - np.tril(np.ones_like(normal), -longest)
-    variances = np.diag(totals @ np.linalg.inv(normal) @ totals.T)
+    return float(np.sqrt(np.diag(totals @ np.linalg.inv(normal) @ totals.T).mean()))
+
+
+def spread_of(release: ReleasePlan) -> float:
+    return float(release.measures[0].law.spread / release.measurements[0].denominator ** 2)
+
+
+def spreads_of(plan: Plan) -> dict[str, float]:
+    """Return by what each grouping of a plan is, the variance of its groups."""
+    (strategy,) = plan.strategies
+    numbers = zip(("by day", *strategy.names), (0, *strategy.levels), strict=True)
+    return {name: spread_of(plan.releases[number]) for name, number in numbers}
+
+
+def dense(plan: Plan, longest: int) -> tuple[float, float]:
+    """Return the deviation of sums over days up to each, of so many at most; and that of sums of days alone."""
     assert plan.plain is not None
     (whole,) = plan.plain.releases
-    unit = whole.measurements[0].denominator
-    alone = float(whole.measures[0].law.spread / unit**2) * totals.sum() / len(days)
-    return float(np.sqrt(variances.mean())), float(np.sqrt(alone))
+    return deviation(spreads_of(plan), longest), deviation({"by day": spread_of(whole)}, longest)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +199,26 @@ def test_what_is_expected_is_what_the_draws_tell(
         assert strategy.off == pytest.approx(off, rel=0.06)  # of some totals, and of all
         assert strategy.alone == pytest.approx(alone, rel=0.06)
         assert strategy.off < 0.9 * strategy.alone
+
+
+@pytest.mark.parametrize(("sql", "longest"), [(DAYS, 366), (QUARTERS, 90)])
+def test_no_other_shares_are_much_better(squared: World, pure: World, sql: str, longest: int) -> None:
+    """Where a fifth of any level's share is another's, or all have the same, sums are at most a hundredth more exact."""
+    for made, power in ((squared, 1), (pure, 2)):
+        plan = levelled(complete(made), sql)
+        spreads, (strategy,) = spreads_of(plan), plan.strategies
+        losses = [float(plan.releases[number].losses[0]) for number in (0, *strategy.levels)]
+        shares = {name: loss / sum(losses) for name, loss in zip(spreads, losses, strict=True)}
+
+        def off(others: dict[str, float], *, own: dict[str, float] = shares, power: int = power) -> float:
+            given = {name: spread * (own[name] / others[name]) ** power for name, spread in spreads.items()}  # noqa: B023
+            return deviation(given, longest)
+
+        best = off(shares)
+        for one, other in itertools.permutations(shares, 2):
+            moved = {**shares, one: 0.8 * shares[one], other: shares[other] + 0.2 * shares[one]}
+            assert off(moved) > 0.99 * best, (one, other)
+        assert off(dict.fromkeys(shares, 1 / len(shares))) > 0.99 * best
 
 
 FRAMES = {
@@ -362,6 +392,16 @@ def test_forget_to_share_the_charge(squared: World, pure: World, monkeypatch: Pa
     for made, database in ((squared, ONE_PLACE), (pure, HEAVY)):
         with pytest.raises(AssertionError):
             check(made, DAYS, database, [without(database, 1)])
+
+
+def test_leave_shares_equal(squared: World, pure: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, levels._Expected.improved, ("for _ in range(steps):", "for _ in range(0):"))
+    levels._best_of.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            test_no_other_shares_are_much_better(squared, pure, DAYS, 366)
+    finally:
+        levels._best_of.cache_clear()
 
 
 def test_take_the_norm_of_days_for_months(squared: World, monkeypatch: Patch) -> None:
