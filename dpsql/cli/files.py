@@ -306,13 +306,17 @@ def synthesize(
         raise click.UsageError("--out is a file that ends in .parquet or .csv.")
     if out.exists():
         raise click.UsageError(f"{out} is there already; name another file, or remove it.")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise click.UsageError(f"{out} cannot be written: {out.parent} is no folder that you may write to.")
     wanted = () if columns is None else tuple(name.strip() for name in columns.split(","))
+    if not all(wanted):
+        raise click.UsageError("--columns are names with a comma between two: major,enrolled.")
     with open_session(settings.policy_path, f"owner {login_name()}") as running:
         model = running.run(fitted, running.session, table, wanted)
     try:
         write(model, table, out)
     except OSError as error:
-        raise click.ClickException(f"{out} cannot be written: {error.strerror}") from error
+        raise click.UsageError(f"{out} cannot be written: {error.strerror}") from error
     said = said_of(model, table)
     found = {
         "file": str(out), "rows": model.rows, "columns": list(model.names), "tables": model.tables,

@@ -10,6 +10,7 @@ database is not asked (soundness.md 3.20).
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -147,7 +148,7 @@ def synthesize(session: Session, table: str, columns: Sequence[str] = ()) -> Mod
 
 
 def write(model: Model, table: str, path: Path) -> None:
-    """Write a model's rows to a file, Parquet or CSV by its name. Raises OSError, duckdb.Error."""
+    """Write a model's rows to a file, Parquet or CSV by its name. Raises OSError."""
     cells = np.flatnonzero(model.counts)
     at = np.unravel_index(cells, [len(values) for values in model.values])
     counts = model.counts[cells]
@@ -169,7 +170,12 @@ def write(model: Model, table: str, path: Path) -> None:
             if path.suffix == ".csv"
             else f"FORMAT parquet, KV_METADATA {{model: {said}}}"
         )
-        connection.execute(f"COPY (SELECT {shown} FROM rows {joins} ORDER BY ALL) TO {target} ({options})")
+        try:
+            connection.execute(
+                f"COPY (SELECT {shown} FROM rows {joins} ORDER BY ALL) TO {target} ({options})"
+            )
+        except duckdb.IOException as error:
+            raise OSError(errno.EIO, "the disk took no more of it") from error
 
 
 def said_of(model: Model, table: str) -> str:

@@ -47,4 +47,8 @@ def test_what_it_cannot_do_is_said(run: Run, tmp_path: Path) -> None:
     assert 'no table "teacher"' in run("synthesize", "teacher", "--from-stored", "--out", out).stderr
     assert ".parquet or .csv" in run("synthesize", "student", "--from-stored", "--out", f"{out}.txt").stderr
     assert "--from-stored" in run("synthesize", "student", "--out", out).stderr
+    nowhere = str(tmp_path / "nowhere" / "synthetic.csv")
+    assert "is no folder" in run("synthesize", "student", "--from-stored", "--out", nowhere).stderr
+    empty = run("synthesize", "student", "--from-stored", "--columns", "major,", "--out", out)
+    assert (empty.exit_code, "with a comma" in empty.stderr) == (2, True)
     assert not list(tmp_path.glob("synthetic*"))
