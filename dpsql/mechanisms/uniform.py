@@ -13,7 +13,9 @@ House rules:
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -100,6 +102,29 @@ def draw_below_each(n: npt.NDArray[np.uint64], source: RandomSource) -> npt.NDAr
     if again.size:
         values[again] = draw_below_each(n[again], source)
     return values
+
+
+def draw_wide_below_each(n: Sequence[int], source: RandomSource) -> list[int]:
+    """Return independent uniform integers, the i-th in [0, n[i]), for any n[i] >= 1: each as `draw_one_below` draws it,
+    from bytes that are asked for together. ValueError on a short source.
+    """
+    found = [0] * len(n)
+    missing: Sequence[int] = range(len(n))
+    while missing:
+        bits = [(n[place] - 1).bit_length() for place in missing]
+        edges = list(accumulate(((many + 7) // 8 for many in bits), initial=0))
+        drawn = source.random_bytes(edges[-1])
+        if len(drawn) != edges[-1]:
+            raise ValueError("a source gives as many bytes as are asked for")
+        again = []
+        for place, many, start, end in zip(missing, bits, edges, edges[1:], strict=False):
+            value = int.from_bytes(drawn[start:end], "little") >> (8 * (end - start) - many)
+            if value < n[place]:
+                found[place] = value
+            else:
+                again.append(place)
+        missing = again
+    return found
 
 
 def draw_coins(chance: Fraction, count: int, source: RandomSource) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import count
@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ...records import dataclass
 from ..discrete_laplace import ARRAY_LIMIT, bounds_of_exp, draw_geometric, sampled_scale
 from ..law import Independent, Law, WholeVectors, check_chance
-from ..uniform import RandomSource, draw_below_each, draw_one_below, random_words
+from ..uniform import RandomSource, draw_below_each, draw_wide_below_each, random_words
 
 Bounds = tuple[Fraction, Fraction]
 """A number from below and from above."""
@@ -419,7 +419,7 @@ def _draw(box: Box, count: int, source: RandomSource) -> npt.NDArray[Any]:
         return _within_each(box, _radii(box, count, source), source)
     t, s = sampled_scale(box.scale).as_integer_ratio()
     if max(t, s) > ARRAY_LIMIT:
-        return _columns([_one(box, source) for _ in range(count)], len(box.reaches))
+        return _inside(box, [_one_kept(box, source) for _ in range(count)], source)
     kept: list[npt.NDArray[Any]] = [np.empty((len(box.reaches), 0), dtype=np.int64)]
     missing, rate = count, _rate(box.scale, box.reaches)
     while missing:
@@ -444,8 +444,7 @@ def _candidates(box: Box, size: int, source: RandomSource) -> npt.NDArray[Any]:
     parts = draw_geometric(box.scale, (degree + 1) * size, source).reshape(degree + 1, size)
     if parts.dtype == object or int(parts.max()) >= _INT64 // (2 * max(box.reaches) * (degree + 1) ** 2):
         radii = parts.astype(object).sum(axis=0)
-        whole = [int(r) for r in radii if _is_kept(box, int(r), source)]
-        return _columns([_inside(box, r, source) for r in whole], degree)
+        return _inside(box, _kept(box, list(map(int, radii)), source), source)
     radii = parts.sum(axis=0)
     for number, reach in enumerate(box.reaches, 1):
         sides = (2 * reach * (radii + number)).astype(np.uint64)
@@ -456,7 +455,7 @@ def _candidates(box: Box, size: int, source: RandomSource) -> npt.NDArray[Any]:
 def _within_each(box: Box, radii: npt.NDArray[np.int64], source: RandomSource) -> npt.NDArray[Any]:
     """Return a uniform vector of the box of each radius: shape (k, n)."""
     if int(radii.max(initial=0)) >= _INT64 // (2 * max(box.reaches)):
-        return _columns([_inside(box, r, source) for r in radii.tolist()], len(box.reaches))
+        return _inside(box, radii.tolist(), source)
     found = np.empty((len(box.reaches), len(radii)), dtype=np.int64)
     for number, reach in enumerate(box.reaches):
         side = reach * radii
@@ -523,30 +522,27 @@ def _cumulative(
     )
 
 
-def _one(box: Box, source: RandomSource) -> list[int]:
-    """Return one vector, in Python's own integers."""
+def _one_kept(box: Box, source: RandomSource) -> int:
+    """Return one radius, in Python's own integers."""
     while True:
         radius = sum(map(int, draw_geometric(box.scale, len(box.reaches) + 1, source).tolist()))
-        if _is_kept(box, radius, source):
-            return _inside(box, radius, source)
+        if _kept(box, [radius], source):
+            return radius
 
 
-def _is_kept(box: Box, radius: int, source: RandomSource) -> bool:
-    return all(
-        draw_one_below(2 * reach * (radius + number), source) < 2 * reach * radius + 1
-        for number, reach in enumerate(box.reaches, 1)
-    )
+def _kept(box: Box, radii: Sequence[int], source: RandomSource) -> Sequence[int]:
+    """Return those of the candidates that are kept, in their order."""
+    for number, reach in enumerate(box.reaches, 1):
+        coins = draw_wide_below_each([2 * reach * (radius + number) for radius in radii], source)
+        radii = [radius for radius, coin in zip(radii, coins, strict=True) if coin < 2 * reach * radius + 1]
+    return radii
 
 
-def _inside(box: Box, radius: int, source: RandomSource) -> list[int]:
-    """Return a uniform vector of the box of a radius."""
-    return [draw_one_below(2 * reach * radius + 1, source) - reach * radius for reach in box.reaches]
-
-
-def _columns(vectors: list[list[int]], degree: int) -> npt.NDArray[Any]:
-    """Return vectors as columns, shape (degree, number of vectors): int64, or Python ints where one does not fit."""
-    array = np.empty((degree, len(vectors)), dtype=object)
-    for number, vector in enumerate(vectors):
-        array[:, number] = vector
-    fits = all(abs(y) < _INT64 for vector in vectors for y in vector)
+def _inside(box: Box, radii: Sequence[int], source: RandomSource) -> npt.NDArray[Any]:
+    """Return a uniform vector of the box of each radius: shape (k, n), int64, or Python ints where one does not fit."""
+    array = np.empty((len(box.reaches), len(radii)), dtype=object)
+    for number, reach in enumerate(box.reaches):
+        drawn = draw_wide_below_each([2 * reach * radius + 1 for radius in radii], source)
+        array[number] = [y - reach * radius for y, radius in zip(drawn, radii, strict=True)]
+    fits = all(abs(y) < _INT64 for y in array.flat)
     return array.astype(np.int64) if fits else array

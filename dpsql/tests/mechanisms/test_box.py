@@ -60,9 +60,12 @@ def test_vectors_have_the_law(law: Box) -> None:
         assert fit_p(draws, Box(law.scale * wrong, law.reaches)) < _P
 
 
+@pytest.mark.parametrize(("limit", "most"), [("ARRAY_LIMIT", 0), ("_INT64", 1)])
 @pytest.mark.parametrize("law", some(SMALL[:2], 1), ids=[law.text for law in SMALL[:2]])
-def test_vectors_have_the_law_in_python_integers(law: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "ARRAY_LIMIT", 0)
+def test_vectors_have_the_law_in_python_integers(
+    law: Box, limit: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box, limit, most)
     draws = law.vectors(len(law.reaches), 6_000, OS_RANDOM)
     assert fit_p(draws, law) > _P
     assert fit_p(draws, Box(law.scale / 2, law.reaches)) < _P

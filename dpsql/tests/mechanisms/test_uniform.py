@@ -14,6 +14,7 @@ from dpsql.mechanisms.uniform import (
     draw_below_each,
     draw_coins,
     draw_one_below,
+    draw_wide_below_each,
 )
 
 from .tape import Tape
@@ -138,6 +139,36 @@ def test_one_at_a_time_every_value_has_exactly_one_word(n: int) -> None:
         else:
             assert (value, tape.rest) == (0, b"")
     assert seen == list(range(n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 255, 256, 257, 40_000])
+def test_of_wide_ones_every_value_has_exactly_one_word(n: int) -> None:
+    bits = (n - 1).bit_length()
+    size = (bits + 7) // 8
+    step = 2 ** (8 * size - bits)
+    words = range(0, 2 ** (8 * size), step)
+    again = len(words) - n  # which are drawn a second time, as 0
+    tape = Tape(b"".join(word.to_bytes(size, "little") for word in words) + bytes(size * again))
+    assert draw_wide_below_each([n] * len(words), tape) == [*range(n), *[0] * again]
+    assert tape.rest == b""
+
+
+def test_wide_ones_of_several_sizes_take_the_bytes_of_each() -> None:
+    wide = 2**80 + 1
+    first = (7).to_bytes(2, "little") + bytes([255] * 11) + bytes([5 << 5])
+    tape = Tape(first + (2**79).to_bytes(11, "little"))
+    # of 81 bits in 11 bytes the last seven are not used
+    assert draw_wide_below_each([2**16, wide, 1, 8], tape) == [7, 2**79 >> 7, 0, 5]
+    assert tape.rest == b""
+
+
+def test_a_short_source_gives_no_wide_ones() -> None:
+    class Short:
+        def random_bytes(self, count: int) -> bytes:
+            return bytes(count - 1)
+
+    with pytest.raises(ValueError, match="as many bytes"):
+        draw_wide_below_each([2**70, 2**70], Short())
 
 
 def test_big_n_one_at_a_time() -> None:
