@@ -624,13 +624,27 @@ def _describe(stage: str, error: Exception) -> str:
     """Return what the owner's log may say: the stage and the class of the error, never its text."""
     if stage == "open" and isinstance(error, duckdb.ConnectionException):
         return "busy: this process has the database file open for writing"
-    if stage == "open" and isinstance(error, duckdb.IOException):
+    if stage == "open":
         # No row has been read yet: this text is about the file alone. It is looked at, not passed on.
-        if "lock" in str(error):
-            return "busy: another process has the database file open for writing"
-        if "does not exist" in str(error):
-            return "open: the database file does not exist"
+        text = re.sub(r'"[^"]*"', "", str(error))
+        for words, said in _OF_FILES.items():
+            if words in text:
+                return said
     return f"{stage}: {type(error).__name__}"
+
+
+_OF_FILES = {
+    "Could not set lock": "busy: another process has the database file open for writing",
+    "does not exist": "open: the database file does not exist",
+    "Is a directory": "open: that is a folder, and no file",
+    "Permission denied": "open: this user may not read the file",
+    "not a valid DuckDB": "open: the file is no DuckDB database",
+    "external extensions": "open: the file is no DuckDB database",  # it is SQLite's
+    "version number": "open: the file was written by another version of DuckDB",
+    "read enough bytes": "open: the file is damaged, or was cut short",
+    "Corrupt database": "open: the file is damaged, or was cut short",
+}
+"""What the engine's text about a file that cannot be opened has in it, and what is said of that."""
 
 
 # --- a copy of the owner's DuckDB file, which is asked in its place -----------------------------------------

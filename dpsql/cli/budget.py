@@ -1020,8 +1020,8 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
     if not _is_made_for(policy):
         before = replace(policy, privacy=replace(policy.privacy, time=None))
         with closing(open_store(before, create=False)) as ledger:
-            if not is_all:
-                _require_no_later_rows(policy, time, ledger.moment())
+            if not is_all and (needed := _needs_all(policy, time, ledger.moment())) is not None:
+                raise needed
             click.echo(f"So far: {dataset_text(ledger.status(), policy.defaults.epsilon)}.")
             click.echo(
                 f"From now on the promise is about what a person has in one {period}: who is in k of them may lose k "
@@ -1029,6 +1029,11 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
                 f"them up to the running one{', for all that are to come' if is_all else ''}, and for rows without a "
                 "time. There is no way back."
             )
+            if is_all and _is_all_needless(policy, time, ledger.moment()):
+                click.echo(
+                    f"No row is of a {period} that is still to come: unless some were that are gone now, --all is not "
+                    f"needed, and without it a {period} that comes begins with the whole budget."
+                )
             if not is_agreed("Divide the ledger?", "Say --yes to divide the ledger.", is_sure=yes):
                 tell("The ledger stays as it was.")
                 return
@@ -1050,16 +1055,28 @@ def _is_made_for(policy: Policy) -> bool:
     return True
 
 
-def _require_no_later_rows(policy: Policy, time: Time, moment: str) -> None:
-    """Raise LedgerError where rows are of a period that is not begun: old answers may have read them."""
+def _is_all_needless(policy: Policy, time: Time, moment: str) -> bool:
+    """Say whether the rows, as far as they can be read, need no --all."""
+    try:
+        return _needs_all(policy, time, moment) is None
+    except PolicyError:
+        return False
+
+
+def _needs_all(policy: Policy, time: Time, moment: str) -> LedgerError | None:
+    """Return why --all is needed: rows are of a period that is not begun, which old answers may have read; else None.
+
+    Raises PolicyError.
+    """
     from ..engine.asserted_keys import look_at_times
 
     now = max(datetime.fromisoformat(moment), datetime.now(UTC)).astimezone(ZoneInfo(time.zone))
     for found in looked(look_at_times, policy, True, now.date()):
         if found.later:
-            raise LedgerError(
+            return LedgerError(
                 f'"{found.table}" has rows whose "{found.column}" is of a {time.period.value} that is still to come, '
                 "and answers may have read them",
                 hint="mend these rows where they are mistakes and answers never read them, or say --all: what was "
                 "charged then counts for all that are to come, too",
             )
+    return None

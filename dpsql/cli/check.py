@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -170,7 +171,8 @@ def _times(policy: Policy, *, is_recorded: bool) -> Said:
     time = policy.privacy.time
     if time is None:
         return
-    for one in looked(look_at_times, policy, is_recorded, datetime.now(UTC).date()):
+    today = datetime.now(UTC).astimezone(ZoneInfo(time.zone)).date()
+    for one in looked(look_at_times, policy, is_recorded, today):
         for count, said in (
             (one.without, f'have no "{one.column}", and are never counted'),
             (one.before, f"are of before {time.since}, and are never counted"),

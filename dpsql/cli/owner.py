@@ -58,7 +58,9 @@ def read_live_schema(database_url: str, files: FileSources | None = None) -> Liv
             f"{database_url}: the schema cannot be read ({failure.detail})",
             hint="the server must run, and know the role and its password (PGPASSWORD, or a passfile)"
             if database_url.startswith("postgres")
-            else "the database must exist, and no other program may have it open for writing",
+            else "no other program may have it open for writing"
+            if failure.sqlstate == "55006"
+            else "name a DuckDB file that this user may read; a policy for CSV or Parquet files: dpsql init FILES",
         ) from None
 
 

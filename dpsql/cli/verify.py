@@ -58,7 +58,9 @@ def verify(
     of a person count (R), how far one row reaches, how far one person moves the numbers (S), and what the noise costs.
 
     Ends with exit code 3 where a certificate does not hold, is not of its charge, or is missing while there is an
-    answer: a crash may have cut off both. Charges of earlier versions name none: they are counted.
+    answer: a crash may have cut off both, and a ledger that was made anew from its log has neither of what was charged
+    before. Such charges are told, and no fault: no answer is left of them. Charges of earlier versions name none: they
+    are counted.
     """
     from ..engine.proofs import prove_file, prove_ledger
 
@@ -144,9 +146,11 @@ def _summary(found: Iterable[Proved]) -> str:
     named = [one for one in found if one.digest is not None]
     charges = sum(len(one.entries) for one in named)
     wrong = sum(len(one.entries) for one in named if one.problem)
+    cut_off = sum(len(one.entries) for one in named if one.problem and not one.is_wrong)
     without = sum(len(one.entries) for one in found if one.digest is None)
     said = f"{charges:,} charges with {len(named):,} certificates: "
     said += f"{charges - wrong:,} are proved" + (f", {wrong:,} not" if wrong else "")
+    said += f" ({cut_off:,} without an answer here)" if cut_off else ""
     return said + (f"; {without:,} more name none" if without else "")
 
 

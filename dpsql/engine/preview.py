@@ -15,6 +15,8 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from types import MappingProxyType
 
+from sqlglot.tokens import Tokenizer
+
 from ..errors import Refusal
 from ..mechanisms import ATTO, NANO, Laplace, rho_of_pure, rho_within
 from ..plan.dialects.quote import identifier
@@ -367,5 +369,13 @@ def _percent(part: float) -> str:
 
 
 def sql_name(name: str) -> str:
-    """Return a table's or column's name as SQL has it."""
-    return ".".join(part if _PLAIN.fullmatch(part) else identifier(part) for part in name.split("."))
+    """Return a table's or column's name as SQL has it: in quotes where it would be read otherwise, or as a word.
+
+    >>> sql_name("library.loan"), sql_name("limit"), sql_name("Loan")
+    ('library.loan', '"limit"', '"Loan"')
+    """
+    return ".".join(part if _is_plain(part) else identifier(part) for part in name.split("."))
+
+
+def _is_plain(part: str) -> bool:
+    return _PLAIN.fullmatch(part) is not None and part.upper() not in Tokenizer.KEYWORDS

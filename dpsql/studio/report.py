@@ -25,7 +25,6 @@ import hashlib
 import html
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,16 +34,14 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from sqlglot.tokens import Tokenizer
-
 from .. import __version__
 from ..budget import Entry, EntryState, LedgerStore, Status, epsilon_text, rho_text
 from ..budget.stretches import stretches_of
 from ..engine.answer import in_statements, ration_text, said_delta, spent_text
 from ..engine.dataset import Dataset
+from ..engine.preview import sql_name
 from ..errors import DpsqlError
 from ..mechanisms import NANO
-from ..plan.dialects.quote import identifier
 from ..plan.measures.formulas import Linear
 from ..plan.measures.ranks import GRID
 from ..plan.planner import PrivacyParameters, plan_text
@@ -140,17 +137,11 @@ def _under(dataset: Dataset, name: str, bound: int | None) -> tuple[Policy, Cata
 
 
 def _asked(table: TablePolicy) -> Iterator[tuple[str, Fraction]]:
-    source = ".".join(map(_written, table.name.split(".")))
+    source = sql_name(table.name)
     yield f"SELECT COUNT(*) FROM {source}", Fraction(1)
     numbers = [(column, middle) for column in table.columns if (middle := _middle(column)) is not None]
     for column, middle in numbers[:_MOST_COLUMNS]:
-        yield f"SELECT SUM({_written(column.name)}) FROM {source}", middle
-
-
-def _written(name: str) -> str:
-    """Return a name as people write it, in quotes where it needs them."""
-    is_plain = re.fullmatch("[a-z_][a-z0-9_]*", name) and name.upper() not in Tokenizer.KEYWORDS
-    return name if is_plain else identifier(name)
+        yield f"SELECT SUM({sql_name(column.name)}) FROM {source}", middle
 
 
 def _middle(column: ColumnPolicy) -> Fraction | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import decimal
+import sqlite3
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import duckdb
@@ -253,11 +254,46 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "none.duckdb").exists()
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    (tmp_path / "x.duckdb").write_bytes(b"not a database" * 1000)
-    with pytest.raises(EngineFailure) as caught, open_backend(f"duckdb:{tmp_path / 'x.duckdb'}").snapshot():
+def _other(path: Path) -> None:
+    path.write_bytes(b"not a database" * 1000)
+
+
+def _sqlite(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER)")
+
+
+def _cut(path: Path) -> None:
+    duckdb.connect(str(path)).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def _damaged(path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM range(10)")
+    held = bytearray(path.read_bytes())
+    held[12_288 + 8 : 12_288 + 64] = bytes(56)
+    path.write_bytes(held)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (_other, "the file is no DuckDB database"),
+        (Path.touch, "the file is no DuckDB database"),
+        (_sqlite, "the file is no DuckDB database"),
+        (Path.mkdir, "that is a folder, and no file"),
+        (_cut, "the file is damaged, or was cut short"),
+        (_damaged, "the file is damaged, or was cut short"),
+    ],
+)
+def test_a_file_that_is_no_database(make: Callable[[Path], object], said: str, tmp_path: Path) -> None:
+    """Its name may have any word in it: what is said is of the file."""
+    path = tmp_path / "Could not set lock.duckdb"
+    make(path)
+    with pytest.raises(EngineFailure) as caught, open_backend(f"duckdb:{path}").snapshot():
         pass
-    assert caught.value.detail == "open: IOException"
+    assert caught.value.detail == f"open: {said}"
 
 
 def test_a_connection_with_other_meanings_is_refused() -> None:

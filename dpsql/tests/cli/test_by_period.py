@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 from pathlib import Path
 
@@ -147,6 +147,55 @@ def test_rows_of_a_time_to_come_are_charged_or_nothing_is(shop: Path, run: Run) 
     assert "2991" not in refused.stderr
     done = run("budget", "account", "month", "--yes", "--all")
     assert done.stdout.splitlines()[-1].endswith("counts for before 2026-01-01 on and undated rows.")
+
+
+def test_all_is_told_to_be_needless_where_no_row_is_of_a_time_to_come(shop: Path, run: Run) -> None:
+    """What is divided with --all stays so."""
+    run("budget", "create")
+    by_month(shop)
+    done = run("budget", "account", "month", "--yes", "--all")
+    assert done.exit_code == 0
+    assert (
+        "No row is of a month that is still to come: unless some were that are gone now, --all is not"
+        in done.stdout
+    )
+
+
+def test_all_is_divided_where_no_row_can_be_read(shop: Path, run: Run) -> None:
+    run("budget", "create")
+    by_month(shop)
+    (shop.parent / "shop.duckdb").write_text("none")
+    assert run("budget", "account", "month", "--yes").exit_code == 5
+    done = run("budget", "account", "month", "--yes", "--all")
+    assert done.exit_code == 0
+    assert "needed" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "row", "waits"),
+    [
+        ("UTC", "2026-05-31 22:30", "2026-05-31 22:15", False),
+        ("UTC", "2026-05-31 22:30", "2026-06-01 00:15", True),
+        ("Pacific/Kiritimati", "2026-05-31 22:30", "2026-05-31 22:15", False),
+        ("America/New_York", "2026-06-01 02:30", "2026-06-01 04:15", True),
+    ],
+)
+def test_check_counts_rows_of_a_time_to_come_in_the_policys_zone(
+    zone: str, now: str, row: str, waits: bool, shop: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.fromisoformat(now).replace(tzinfo=UTC).astimezone(tz)
+
+    with duckdb.connect(str(shop.parent / "shop.duckdb")) as database:
+        database.execute(f"INSERT INTO orders VALUES (99, 1, TIMESTAMP '{row}')")
+    shop.write_text(POLICY.format(time=f'{TIME}zone = "{zone}"\n', ordered='time = "ordered_at"'), "utf-8")
+    run("budget", "create")
+    monkeypatch.setattr("dpsql.cli.check.datetime", Clock)
+    shown = run("check", "--data").stdout
+    assert ("are of a month that has not begun" in shown) is waits
+    assert ('have a "ordered_at" of some period' in shown) is not waits
 
 
 def test_show_says_what_each_period_has_left_and_what_a_person_may_have_lost(shop: Path, run: Run) -> None:

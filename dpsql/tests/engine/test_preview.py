@@ -48,9 +48,9 @@ def session_of(folder: Path, text: str = POLICY) -> Session:
     return Session.open(policy)
 
 
-def previewed(text: str = POLICY) -> Preview:
+def previewed(text: str = POLICY, schema: str = SCHEMA) -> Preview:
     connection = duckdb.connect()
-    connection.execute(SCHEMA)
+    connection.execute(schema)
     policy = parse_policy(text, Path("rows.toml").absolute())
     with DuckDBBackend.over(connection).snapshot() as snapshot:
         return preview(policy, build_catalog(policy, snapshot.schema()))
@@ -70,6 +70,14 @@ def test_the_figures_are_those_of_explain(tmp_path: Path) -> None:
                     said = release["outputs"][-1]["expected"].split()
                     rows = [n if said[2:] else 1 for n in PEOPLE]
                     assert figure.plus_minus == pytest.approx([float(said[1]) / n for n in rows], rel=1e-5)
+
+
+@pytest.mark.parametrize("word", ["select", "values", "limit", "Odd"])
+def test_a_table_and_a_column_may_be_called_as_a_word_of_sql(word: str) -> None:
+    schema = SCHEMA.replace("visit", f'"{word}"').replace("cost", f'"{word}"')
+    renamed = previewed(POLICY.replace("visit", word).replace("cost", word), schema).tables
+    assert [len(one.questions) for one in renamed] == [len(one.questions) for one in previewed().tables]
+    assert f'SELECT SUM("{word}") FROM "{word}"' in [one.sql for one in renamed[-1].questions]
 
 
 def test_half_and_twice_the_rows() -> None:

@@ -243,6 +243,24 @@ def test_a_syntax_error_has_a_place(text: str, near: str | None, line: int | Non
         assert found.position.line == line
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("SELECT COUNT(*) FROM student GROUP BY", 29),
+        ("SELECT COUNT(*) FROM student GROUP BY;", 29),
+        ("SELECT COUNT(*) FROM student GROUP  BY HAVING COUNT(*) > 3", 29),
+        ("SELECT COUNT(*) FROM student GROUP BY ORDER BY 1", 29),
+        ("SELECT COUNT(*) FROM (SELECT major FROM student GROUP BY) AS t GROUP BY ()", 48),
+        ("SELECT COUNT(*) FROM student GROUP BY UNION ALL SELECT 1", 29),
+    ],
+)
+def test_group_by_with_nothing_after_it_is_a_syntax_error(text: str, at: int) -> None:
+    found = failure(text)
+    assert (found.sqlstate, found.message) == ("42601", 'syntax error at or near "GROUP BY"')
+    assert found.position is not None
+    assert found.position.offset == at
+
+
 def test_positions_count_lines_and_columns_from_one_and_offsets_from_zero() -> None:
     text = "SELECT 1,\n  nothing\nFROM student"
     assert refused(text) == ("42703", "nothing")
