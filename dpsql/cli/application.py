@@ -158,7 +158,7 @@ class _Program(click.Group):
     "-P",
     "--policy",
     "policy_path",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, readable=False),
     envvar="DPSQL_POLICY",
     default="dpsql.toml",
     show_default=True,
