@@ -48,7 +48,7 @@ def find_beside(
 
     `known`: what the store has of the statement's own plan. `level`: of the bars that are compared.
     """
-    if plan.intermediates or store.is_empty:
+    if plan.intermediates:
         return None
     epoch, releases = 0, list(plan.releases)
     taken: dict[tuple[int, int], Finer] = {}
@@ -57,7 +57,7 @@ def find_beside(
         if rows.groups is None or own.groups is None or own.is_empty or own.selection is not None:
             continue
         others = [] if rows.is_complete else [(one, _keys(one.unsaid)) for one in other_measures(own)]
-        if not others:
+        if not others or store.is_empty:
             continue
         epoch = epoch or store.epoch  # before anything is looked up
         found = _Found(others, rows.groups, store, epoch, is_summed=not reads_each_alone(plan))
