@@ -365,13 +365,14 @@ def test_a_candidate_is_a_vector_of_the_box(
     monkeypatch.setattr(
         box, "draw_below_each", lambda n, source: np.array([source.below(int(x)) for x in n], dtype=np.uint64)
     )
-    monkeypatch.setattr(box, "draw_one_below", lambda n, source: source.below(n))
+    monkeypatch.setattr(box, "draw_wide_below_each", lambda n, source: [source.below(one) for one in n])
     if way == "big integers":
         monkeypatch.setattr(box, "_INT64", 0)
 
     def run(source: _Coins) -> tuple[int, ...] | None:
         if way == "one at a time":
-            return tuple(box._one(Box(F(1), reaches), source))
+            law = Box(F(1), reaches)
+            return tuple(map(int, box._inside(law, [box._one_kept(law, source)], source)[:, 0]))
         drawn = box._candidates(Box(F(1), reaches), 1, source)
         assert drawn.shape[0] == degree
         assert drawn.dtype == (np.int64 if way == "machine integers" or not drawn.size else object)

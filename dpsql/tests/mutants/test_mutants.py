@@ -85,7 +85,10 @@ def test_what_is_derived(source: str, expected: set[str]) -> None:
     [
         # Faults that once survived everything, or died by a recorded claim alone.
         ("plan/release_plan.py", "key_rule: each.rho // groups → each.rho"),
-        ("mechanisms/laws/box.py", "without _is_kept(box, int(r), source)"),
+        (
+            "mechanisms/laws/box.py",
+            "_kept: for radius, coin in zip(radii, coins, strict=True) if coin < 2 * reach * radius + 1 → without coin",
+        ),
         ("plan/measures/ranks.py", "max(p, q - p) → p"),
         ("plan/measures/measurements.py", "→ without self.known_lattice.low == 0"),
     ],
