@@ -32,12 +32,19 @@ _SHOWN = 72
 
 
 @click.command()
-@click.argument("source_file", metavar="FILE", type=click.File("r", encoding="utf-8-sig"))
+@click.argument("source_file", metavar="FILE", type=click.File("r", encoding="utf-8-sig"), required=False)
 @click.option(
     "--epsilon",
     metavar="TOTAL",
     help="What all statements together may spend: split for the least total error. Without it each is as exact as "
     "asked alone, and the price is found.",
+)
+@click.option(
+    "--workload",
+    "workloads",
+    metavar="'ranges(TABLE.COLUMN)'",
+    multiple=True,
+    help="In place of FILE: what ranges of an ordered column will be answered from, so that they are free at less.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the price and the error bars, and spend nothing.")
 @click.option("--yes", is_flag=True, help="Spend the price without being asked.")
@@ -58,8 +65,9 @@ _SHOWN = 72
 @pass_settings
 def release(
     settings: CommandSettings,
-    source_file: IO[str],
+    source_file: IO[str] | None,
     epsilon: str | None,
+    workloads: Sequence[str],
     dry_run: bool,
     yes: bool,
     folder: Path | None,
@@ -78,10 +86,15 @@ def release(
     With --every month a run does nothing unless a month of the data has closed since the last one that did: so a timer
     may call it each day. It needs [privacy.time] in the policy.
 
+    With --workload 'ranges(loan.loaned_on)' the file is one statement, the running total of rows along that column. It
+    is drawn by days, weeks, months, quarters and years, so that days, months, ranges and totals of these rows are free
+    afterwards where they are told as exactly as is asked for. Give it several times the epsilon of what will be asked.
+
     \b
       dpsql release dashboard.sql --dry-run
       dpsql release report.sql --epsilon 1 --yes --output report
       dpsql release report.sql --every month --yes --output reports
+      dpsql release --workload 'ranges(loan.loaned_on)' --epsilon 0.5 --yes
     """
     from ..engine.batch import price_batch, read_batch, run_batch
     from ..mechanisms import parse_epsilon
@@ -95,7 +108,11 @@ def release(
             tell(f"{folder.name} is released already; the next {every} is not over yet.")
             return
     chosen = "json" if wants_json() else format_name
-    script = script_text(None, source_file)
+    if (source_file is None) != bool(workloads):
+        raise click.UsageError("Give FILE or --workload, not both.")
+    script = (
+        ";\n".join(map(_running_total, workloads)) if source_file is None else script_text(None, source_file)
+    )
     assert script is not None
     total = None if epsilon is None else parse_epsilon(epsilon)
     with _new_folder(folder) as draft, open_session(settings.policy_path, settings.analyst) as running:
@@ -109,6 +126,23 @@ def release(
         except DpsqlError as error:
             raise Failure(error, script) from None
         _write(statements, answers, chosen, draft, folder)
+
+
+def _running_total(workload: str) -> str:
+    """Return the statement that draws what ranges along a column are answered from (soundness.md 1.37): the running
+    total, of which each range is a difference. Raises click.UsageError."""
+    text = workload.strip()
+    *table, column = text.removeprefix("ranges(").removesuffix(")").split(".")
+    if (
+        text != f"ranges({'.'.join((*table, column))})"
+        or not table
+        or not all(map(str.isidentifier, (*table, column)))
+    ):
+        raise click.UsageError("--workload is ranges(TABLE.COLUMN), as 'ranges(loan.loaned_on)'.")
+    return (
+        f"SELECT {column}, SUM(COUNT(*)) OVER (ORDER BY {column}) AS so_far FROM {'.'.join(table)} GROUP BY {column} "
+        f"ORDER BY {column}"
+    )
 
 
 def _newest(policy_path: Path, every: str) -> str:

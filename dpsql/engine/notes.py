@@ -592,7 +592,7 @@ def strategy_notes(plan: Plan) -> Iterator[str]:
         off, alone = (_said_of(_AT_95 * size) for size in (one.off, one.alone))
         yield (
             f'{one.sums} of "{release.rows.shown_name}"{named} are made of its groups and of groups {listed}, '
-            f"which share the charge alike: {'a total' if one.sums == 'running totals' else 'one'} is expected within "
+            f"which share the charge: {'a total' if one.sums == 'running totals' else 'one'} is expected within "
             f"± {off} at 95 %, ± {alone} from its groups alone"
         )
 

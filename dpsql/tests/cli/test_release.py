@@ -74,6 +74,42 @@ def test_one_charge_and_free_again(run: Run, file: str) -> None:
     assert spent(run) == before
 
 
+def test_ranges_are_free_after_their_workload(run: Run) -> None:
+    told = ok(
+        run("release", "--workload", "ranges(loan.loaned_on)", "--epsilon", "1", "--yes", "--format", "csv")
+    )
+    assert told.stdout.startswith("loaned_on,so_far\n")
+    assert "by week" in " ".join(told.stderr.split())
+    before = spent(run)
+    assert before == 1
+    for rows in (
+        "WHERE loaned_on BETWEEN '2025-03-01' AND '2025-05-20'",
+        "WHERE loaned_on >= '2025-10-01'",
+        "GROUP BY date_trunc('month', loaned_on)",
+        "GROUP BY loaned_on",
+        "",
+    ):
+        ok(run("query", f"SELECT COUNT(*) FROM loan {rows}"))
+        assert spent(run) == before, rows
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--workload", "ranges(loaned_on)"),
+        ("--workload", "loan.loaned_on"),
+        ("--workload", "ranges(loan.loaned_on); DROP"),
+        ("--workload", "ranges(loan.loaned_on) FROM x)"),
+        (),
+    ],
+)
+def test_what_is_no_workload_is_said(run: Run, file: str, arguments: tuple[str, ...]) -> None:
+    refused = run("release", *arguments, "--yes")
+    assert (refused.exit_code, "--workload" in refused.stderr) == (2, True)
+    both = run("release", file, "--workload", "ranges(loan.loaned_on)", "--yes")
+    assert (both.exit_code, "not both" in both.stderr) == (2, True)
+
+
 def test_a_refused_statement_is_named(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "bad.sql"
     path.write_text("SELECT COUNT(*) FROM student;\n\n  SELECT gpa FROM student", "utf-8")
