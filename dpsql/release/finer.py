@@ -197,8 +197,8 @@ def families_of(plan: ReleasePlan, number: int, groups: Groups) -> dict[bytes, Q
 
 _ALONE = "; SET dpsql.reuse = off measures this alone"
 _DISAGREE = (
-    ", which do not agree: rows have changed since some of them; after dpsql refresh, which is the owner's, all are"
-    " measured anew"
+    ", which do not agree: rows have changed since some of them, or have other values than the policy says; the owner"
+    " can look with dpsql check --data, and after dpsql refresh all are measured anew"
 )
 _SWAY = 1.0001
 _MOST_CELLS = MOST_WORK // MOST_GROUPINGS
