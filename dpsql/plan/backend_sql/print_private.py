@@ -560,6 +560,7 @@ def print_value(
     lattice: Lattice,
     *,
     early: bool = False,
+    is_shared: bool = False,
     later: Callable[[str, str], str] = lambda sql, prefix: sql,
 ) -> PrintedValue:
     """Clamp a value to its lattice: in its own type where it is a bare column, else as printed numbers.
@@ -573,7 +574,8 @@ def print_value(
     bounds by the clamps that are printed inside it, is clamped in the sum.
 
     What is summed in two parts is read by both: a bare column is then clamped in r, and what is computed beside
-    the columns of r, by `later`, so that each stands there once.
+    the columns of r, by `later`, so that each stands there once. `is_shared`: several aggregates read the value; so
+    is then done with a real, whose clamp is long.
     """
     dialect, factor = printer.dialect, (1 / lattice.step).numerator
     is_split = not early and dialect.splits(lattice.reach, lattice.reach * MAX_ROWS)
@@ -596,13 +598,14 @@ def print_value(
     if column is not None and expr.type.is_float:
         shown = printer.as_number(expr)
         shown = dialect.as_double(shown) if expr.type.kind is Kind.REAL else shown
-        if in_rows:
+        if in_rows or is_shared:
             rounded = _rounded(printer, shown, expr, lattice, is_split=is_split)
             return PrintedValue(dialect, item(rounded, "z"), 1, is_split=is_split)
     else:
         shown = printer.double(printer.number(expr))
     rounded = _rounded(printer, item(shown, "v"), expr, lattice, is_split=is_split)
-    return PrintedValue(dialect, later(rounded, "z") if is_split else rounded, 1, is_split=is_split)
+    once = is_split or is_shared
+    return PrintedValue(dialect, later(rounded, "z") if once else rounded, 1, is_split=is_split)
 
 
 def _of_column(

@@ -211,7 +211,8 @@ class GroupSums:
             early = measurement.query is BoundingQuery.RANKED and not measurement.bounding.per_row
             shown = print_value(
                 self.inner.printer, self.inner.item, measurement.value, measurement.known_lattice,
-                early=early, later=self.inner.later,
+                early=early, is_shared=measurement.bounding.per_row and measurement.size > 1,
+                later=self.inner.later,
             )  # fmt: skip
             self.last = measurement, shown
         return self.last[1]
