@@ -45,7 +45,18 @@ from ..budget import (
     fresh_of,
 )
 from ..errors import EngineFailure, LedgerAway, Refusal
-from ..mechanisms import ATTO, NANO, Coordinate, Law, Noise, Vector, WeightedSum, best_weights, mean_of
+from ..mechanisms import (
+    ATTO,
+    NANO,
+    Coordinate,
+    Law,
+    Noise,
+    Vector,
+    WeightedSum,
+    Wish,
+    best_weights,
+    mean_of,
+)
 from ..plan.backend_sql.print_release import BackendQuery, Part
 from ..plan.measures.measurements import Coord
 from ..plan.planner import Plan, check_grown
@@ -325,12 +336,12 @@ class PlanRunner:
             for index in range(len(rows.plan.measures))
             if not rows.plan.is_empty and (number, index) not in self.finer
         ]
-        claims = tuple(replace(self.claimed(*place), known=self._known(*place)) for place in places)
+        claims = tuple(self.claimed(*place, knowing=True) for place in places)
         return Claim(self.analyst, self.statement, claims, self.reuse), places
 
     def priced(self, number: int, index: int) -> tuple[MeasurementClaim, Fresh]:
         """Return what is claimed of a measurement that is to be drawn, and how it would be drawn now."""
-        claim = replace(self.claimed(number, index), known=self._known(number, index))
+        claim = self.claimed(number, index, knowing=True)
         laws = self.draws.laws(claim.measures)
         fresh = fresh_of(claim, laws)
         if claim.wish is None or not fresh.stored:
@@ -340,29 +351,31 @@ class PlanRunner:
         known = Known(fresh.charge.loss(claim.wish), fresh.entries, tuple(seen.items()))
         return replace(claim, known=known), fresh
 
-    def claimed(self, number: int, index: int) -> MeasurementClaim:
-        """Return what is claimed of a measurement, as if nothing of it were known."""
+    def claimed(self, number: int, index: int, *, knowing: bool = False) -> MeasurementClaim:
+        """Return what is claimed of a measurement: as if nothing of it were known, or `knowing` what is stored."""
         rows, plan = self.rows[number], self.rows[number].plan
         one, measures = plan.measures[index], tuple[bytes, ...]()
         is_known = all(intermediate < len(self.intermediates) for intermediate in plan.intermediates)
         if is_known and (plan.keyed_by in (None, index) or plan.keyed_by in rows.measurements):
             measures = self.measures_of(number, index)
         delta = plan.delta if index == plan.counted else Fraction(0)
+        wish = wish_of(plan, index)
         return MeasurementClaim(
             measures,
             one.law,
             Charge(_ceil(one.epsilon * NANO), _ceil(delta * ATTO), one.rho_atto),
             _note(plan, index),
             grouping_of(plan, index),
-            wish_of(plan, index),
+            wish,
+            self._known(number, index, wish) if knowing else None,
             grounds=plan.grounds_at(index),
             slices=plan.slices,
             whose=plan.whose,
         )
 
-    def _known(self, number: int, index: int) -> Known | None:
+    def _known(self, number: int, index: int, wish: Wish | None) -> Known | None:
         """Return what is left to draw of a measurement beyond stored groupings, where these tell a part of it."""
-        rows, wish = self.rows[number], wish_of(self.rows[number].plan, index)
+        rows = self.rows[number]
         if wish is None or not self.reuse or rows.groups is None or index in rows.measurements:
             return None
         if rows.plan.keyed_by is not None or self.edition is not None or not reads_each_alone(self.plan):
