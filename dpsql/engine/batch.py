@@ -268,7 +268,7 @@ class _Planner:
             most = self.session.policy.defaults.max_epsilon
             settings = replace(settings, epsilon=min(most, self._part(shared)))
         with _under(self.session, replace(one, settings=settings)):
-            prepared = self.session.planned(one.query, (), self.snapshot)
+            prepared = self.session.prepared(one.query, self.snapshot)
         return _Asked(replace(one, settings=settings), prepared, prepared.plan)
 
     def _together(self, asked: Sequence[_Asked]) -> list[_Asked]:
@@ -510,8 +510,7 @@ def release(
     Raises: as `Session.execute`; if one is refused, or the price does not fit, nothing was charged.
     """
     with session.statement():
-        read = read_batch(session, script_of(statements))
-        return run_batch(session, read, epsilon, price_batch(session, read, epsilon).charge)
+        return run_batch(session, read_batch(session, script_of(statements)), epsilon)
 
 
 # --- price -----------------------------------------------------------------------------------------------------
@@ -558,9 +557,14 @@ def _numbers(steps: Sequence[_Step]) -> dict[int, int]:
 
 
 def run_batch(
-    session: Session, statements: Sequence[BatchStatement], total: Fraction | None, agreed: Charge
+    session: Session,
+    statements: Sequence[BatchStatement],
+    total: Fraction | None,
+    agreed: Charge | None = None,
 ) -> list[Answer]:
     """Return the answers in the order of the file: all are charged and stored together, or nothing is.
+
+    `agreed`: the most that they may cost; None: what they cost as they are planned first.
 
     Raises:
         Refusal: a statement is refused, or the price is above what was agreed to; nothing was charged.
@@ -571,7 +575,9 @@ def run_batch(
     with _begun(session) as snapshot, telling(cost, reuse=True):
         for attempt in itertools.count(1):
             steps = _Planner(session, statements, total, snapshot).steps()
-            _check_agreed(steps, agreed)
+            price = sum((step.charge for step in steps), ZERO)
+            agreed = price if agreed is None else agreed
+            _check_agreed(price, agreed)
             publics = [PublicRows(snapshot.open) for _ in steps]
             try:
                 charges = _drawn(session, steps, publics, cost, snapshot, attempt)
@@ -635,9 +641,8 @@ def _answers(
     return answers
 
 
-def _check_agreed(steps: Sequence[_Step], agreed: Charge) -> None:
+def _check_agreed(price: Charge, agreed: Charge) -> None:
     """Refuse what has become dearer since its price was shown. Raises Refusal."""
-    price = sum((step.charge for step in steps), ZERO)
     if price.epsilon_nano > agreed.epsilon_nano or price.delta_atto > agreed.delta_atto or (
         price.rho_atto > agreed.rho_atto
     ):  # fmt: skip

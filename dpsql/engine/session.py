@@ -467,6 +467,10 @@ class Session(Spine):
             raise NothingShown(str(why), hint="SET dpsql.on_empty = rows answers without a row")
         return answer
 
+    def prepared(self, query: AdmittedQuery, snapshot: LazySnapshot) -> PreparedPlan:
+        """Return a statement's plan, the one that is remembered where it is. Raises as `execute`."""
+        return self._prepare(query, (), self._key(query.text, ()), snapshot)
+
     def _prepare(
         self,
         query: AdmittedQuery,
