@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 import dpsql
+from dpsql import Session
 from dpsql.dbapi import DataError, InterfaceError, OperationalError, ProgrammingError
+from dpsql.engine import batch
+from dpsql.engine.dataset import PreparedPlan
+from dpsql.sql.statement import AdmittedQuery
 
 from .conftest import COUNT
 
@@ -39,6 +43,28 @@ def test_a_cursor_for_each_query_and_one_charge(policy: Path) -> None:
         assert connection.price([COUNT, CITIES, NORTH]).charge.epsilon_nano == 0
         again = [cursor.fetchall() for cursor in connection.release(f"{COUNT}; {CITIES};\n{NORTH};")]
         assert again == [total.fetchall(), list(rows.items()), [(rows["north"],)]]
+
+
+def test_a_release_is_planned_once(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has seen a price to hold it to; and a plan that is remembered is not made again."""
+    steps, plans = batch._Planner.steps, Session.planned
+    planned: list[object] = []
+
+    def counted_steps(self: batch._Planner) -> list[batch._Step]:
+        planned.append("batch")
+        return steps(self)
+
+    def counted_plans(self: Session, query: AdmittedQuery, *rest: object) -> PreparedPlan:
+        planned.append(query.text)
+        return plans(self, query, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch._Planner, "steps", counted_steps)
+    monkeypatch.setattr(Session, "planned", counted_plans)
+    with dpsql.connect(policy) as connection:
+        connection.release([COUNT, CITIES])
+        assert planned == ["batch", COUNT, CITIES]
+        connection.release([COUNT, CITIES])
+        assert planned[3:] == ["batch"]
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", 0.3, Decimal("0.3"), Fraction(3, 10)])
