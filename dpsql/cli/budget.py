@@ -992,7 +992,7 @@ def account(settings: CommandSettings, accounting: str, is_all: bool, yes: bool)
 
 
 def _move(policy: Policy) -> None:
-    from ..engine.dataset import open_ledger as open_store
+    from ..engine.ledgers import open_ledger as open_store
     from ..policy import Accounting
 
     if policy.privacy.accounting is not Accounting.ZCDP:
@@ -1011,8 +1011,8 @@ def _move(policy: Policy) -> None:
 
 def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
     from ..budget import Promise
-    from ..engine.dataset import open_ledger as open_store
-    from ..engine.dataset import times_of
+    from ..engine.ledgers import open_ledger as open_store
+    from ..engine.ledgers import times_of
 
     time = policy.privacy.time
     if time is None or time.period.value != period:
@@ -1046,7 +1046,7 @@ def _divide(policy: Policy, period: str, *, is_all: bool, yes: bool) -> None:
 
 
 def _is_made_for(policy: Policy) -> bool:
-    from ..engine.dataset import open_ledger as open_store
+    from ..engine.ledgers import open_ledger as open_store
 
     try:
         open_store(policy, create=False).close()

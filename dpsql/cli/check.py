@@ -186,7 +186,7 @@ def _times(policy: Policy, *, is_recorded: bool) -> Said:
 
 def _keys(policy: Policy, live: LiveSchema) -> Said:
     """Yield what the ledger has of the keys that are asserted. Raises LedgerError."""
-    from ..engine.dataset import open_ledger
+    from ..engine.ledgers import open_ledger
 
     with closing(open_ledger(policy, create=False)) as ledger:
         for table in live.tables:
@@ -237,7 +237,7 @@ def _with_data(report: Report, policy: Policy, *, has_ledger: bool) -> Report:
 
 
 def _record(policy: Policy, found: tuple[FoundKey, ...]) -> None:
-    from ..engine.dataset import open_ledger
+    from ..engine.ledgers import open_ledger
 
     with closing(open_ledger(policy, create=False)) as ledger:
         ledger.record_keys(key_checks(found))
@@ -440,7 +440,7 @@ def _in_ledger(policy: Policy, catalog: Catalog | None) -> tuple[LedgerError | N
 
     A missing ledger is not made. `catalog`: None where the policy is not in force as it is.
     """
-    from ..engine.dataset import open_ledger
+    from ..engine.ledgers import open_ledger
     from ..engine.stored import grounds_under, retired
 
     try:

@@ -319,7 +319,7 @@ def _database(it: Installation, known: Policy) -> Looks:
 
 @_of_policy
 def _ledger(it: Installation, known: Policy) -> Looks:
-    from ..engine.dataset import open_ledger
+    from ..engine.ledgers import open_ledger
 
     try:
         with closing(open_ledger(known, create=False)) as store:

@@ -228,7 +228,7 @@ def open_ledger(policy_path: Path, *, create: bool = False) -> Iterator[LedgerSt
 
     Raises PolicyError and LedgerError.
     """
-    from ..engine.dataset import open_ledger as open_store
+    from ..engine.ledgers import open_ledger as open_store
     from ..policy import load_policy
 
     with closing(open_store(load_policy(policy_path), create=create)) as store:

@@ -342,7 +342,7 @@ def explain(
 def _session(settings: CommandSettings) -> Iterator[RunningSession]:
     """Open a session; where the ledger was not made yet, over an empty one that is thrown away."""
     from ..backends import open_backend
-    from ..engine.dataset import open_ledger as open_store
+    from ..engine.ledgers import open_ledger as open_store
 
     try:
         with open_ledger(settings.policy_path):

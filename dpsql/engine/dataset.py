@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING
 
 from ..backends import Backend, DuckDBBackend, open_backend, refuse_unsafe
 from ..backends.backend import SchemaOnly
-from ..budget import Caps, LedgerStore, Promise, Ration, Status, open_store
+from ..budget import LedgerStore, Status
 from ..cache import Cache
 from ..errors import EngineFailure
-from ..mechanisms import ATTO, NANO
 from ..memory import ResultMemory
 from ..plan.dialects import dialect_of
 from ..plan.planner import Plan
@@ -36,8 +35,6 @@ from ..plan.privacy.time import Clock
 from ..plan.views import build_catalog
 from ..policy import Access, Analyst, Policy, check_access, load_policy, narrowed
 from ..policy.measured import norms_policy, people_policy
-from ..policy.periods import Times
-from ..policy.units import whose_of
 from ..postprocess import SealedEngine
 from ..postprocess.bars import has_companions
 from ..records import dataclass
@@ -51,6 +48,7 @@ from ..release.left_out import (
 )
 from ..release.post_processing import Compiled
 from .answer import Answer, AnswerColumn, GroupNote
+from .ledgers import caps_of, open_ledger
 from .refusals import RefusalLog
 
 if TYPE_CHECKING:
@@ -220,67 +218,6 @@ class LazySnapshot:
             context.__exit__(None, None, None)
 
 
-def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
-    """Open the ledger that a policy names.
-
-    `create` makes a new one where there is none; only an explicit act of the owner may ask for that, since
-    a ledger that vanished must never come back empty. Raises LedgerError when it is missing, not to be
-    trusted, of another dataset, or of another promise.
-    """
-    caps = _caps(policy)
-    privacy, log = policy.privacy, policy.ledger_log
-    promise = Promise(
-        privacy.neighbours.value, privacy.together, privacy.accounting, int(privacy.conversion_delta * ATTO)
-    )
-    if (time := privacy.time) is not None:
-        promise = replace(promise, period=time.period, zone=time.zone, since=time.since)
-    store = open_store(policy.ledger, policy.dataset_id, caps, create=create, log=log, promise=promise)
-    with ExitStack() as undo:
-        undo.callback(store.close)
-        if time is not None:
-            store.require_times(times_of(policy))
-        store.require_whose({said for name in policy.tables for said in whose_of(policy, name)})
-        undo.pop_all()
-    return store
-
-
-def times_of(policy: Policy) -> Times:
-    """Return by which time the rows of people's tables are of a period."""
-    private = ((name, table.time) for name, table in policy.tables.items() if table.unit is not None)
-    return tuple(
-        sorted(
-            (name, "" if time is None else time[1] if time[0] == name else ".".join(time))
-            for name, time in private
-        )
-    )
-
-
-def _caps(policy: Policy) -> Caps:
-    time = policy.privacy.time
-    return Caps(
-        int(policy.privacy.epsilon * NANO),
-        int(policy.privacy.delta * ATTO),
-        {name: int(analyst.epsilon * NANO) for name, analyst in policy.analysts.items()},
-        _ration(policy),
-        () if time is None else tuple((length, int(cap * NANO)) for length, cap in time.windows),
-        None if time is None or time.person is None else int(time.person * NANO),
-    )
-
-
-def _ration(policy: Policy) -> Ration | None:
-    """Return what may be spent by the period, in the ledger's units."""
-    rationing = policy.privacy.rationing
-    if rationing is None:
-        return None
-    own = {name: analyst.ration for name, analyst in policy.analysts.items()}
-    return Ration(
-        rationing.period,
-        None if rationing.epsilon is None else int(rationing.epsilon * NANO),
-        {name: int(epsilon * NANO) for name, epsilon in own.items() if epsilon is not None},
-        rationing.carries,
-    )
-
-
 def _nobody(line: str) -> None:
     """Nobody listens: of an embedded session the owner is told by `dpsql verify`."""
 
@@ -325,7 +262,7 @@ class Dataset:
     def take_in(self, member: Analyst) -> None:
         """Have a member of a group be an analyst, with the group's cap from here on. Nothing that is spent changes."""
         self.policy = self.policy.with_member(member)
-        self.store.take_caps(_caps(self.policy))
+        self.store.take_caps(caps_of(self.policy))
 
     @classmethod
     def open(

@@ -85,6 +85,24 @@ def test_the_list_of_commands_says_what_they_say_themselves() -> None:
             assert not command.hidden
 
 
+def test_what_is_asked_of_the_ledger_loads_no_engine(campus: Path) -> None:
+    told = (
+        "import sys, dpsql.cli.application as a\n"
+        "a.program.main(['-P', {!r}, 'budget', 'show'], standalone_mode=False)\n"
+        "print(*sorted(m for m in sys.modules if m in {!r}))"
+    )
+    spared = (
+        "duckdb",
+        "dpsql.engine.dataset",
+        "dpsql.engine.session",
+        "dpsql.plan.planner",
+        "dpsql.postprocess",
+    )
+    run = [sys.executable, "-c", told.format(str(campus), spared)]
+    told_last = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    assert told_last == ""
+
+
 def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
     """Not the parts of the program that other commands, other engines and Python's own servers are for; nor, where the
     answer is stored, what verifies a plan before it is charged."""
@@ -104,8 +122,11 @@ def test_a_query_loads_what_it_needs_alone(campus: Path) -> None:
         "pyarrow",
         "dpsql.cli.budget",
         "dpsql.cli.prompt",
+        "dpsql.engine.asserted_keys",
         "dpsql.engine.audit",
+        "dpsql.engine.batch",
         "dpsql.engine.bounds",
+        "dpsql.engine.explain",
         "dpsql.backends.postgres_backend",
         "dpsql.backends.spark_backend",
         "dpsql.budget.postgres_ledger",

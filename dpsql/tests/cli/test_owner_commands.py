@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -437,6 +438,22 @@ def test_a_database_that_somebody_writes_to(run: Run, campus: Path) -> None:
         result = run("check")
     assert result.exit_code == 5
     assert "busy" in result.stderr
+
+
+def test_a_policy_that_may_not_be_read(run: Run, campus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(campus) and access(path, mode))
+    read = Path.read_bytes
+
+    def denied(path: Path) -> bytes:
+        if path == campus:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    result = run("check")
+    assert result.exit_code == 5
+    assert "campus.toml: cannot be read: Permission denied" in result.stderr
 
 
 def test_preview_needs_no_ledger(run: Run, campus: Path) -> None:
