@@ -3,8 +3,9 @@
 House rules:
 
 1. From laws and entry numbers alone, which are public: never from what was drawn.
-2. Numbers that were drawn independently are combined one by one; what depends on each other, by whole vectors; what is
-   no number plus noise (choices, counts that decided what is shown), never.
+2. Numbers that were drawn independently are combined one by one, and so are running sums by square root, under keys of
+   their own; what depends on each other, by whole vectors; what is no number plus noise (choices, counts that decided
+   what is shown), never.
 3. The answer is a function of the set of stored draws: a new one may change it, asking never does.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from ..mechanisms import Coordinate, Law, precision_of
+from ..mechanisms import Coordinate, Law, SquareRoot, precision_of
 
 Laws = Mapping[int, Law]
 """For one measure: the draws that hold it (by ledger entry) and the law of their noise."""
@@ -54,7 +55,7 @@ def combined_draws(stored: Sequence[Laws], wanted: Law) -> Found | None:
         additive = {
             entry: law
             for entry, law in laws.items()
-            if law.is_additive and (alone or not isinstance(law, Coordinate))
+            if (law.is_additive or isinstance(law, SquareRoot)) and (alone or not isinstance(law, Coordinate))
         }
         if not additive:
             return None

@@ -18,7 +18,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..budget import ZERO, Charge, Fresh, Status, charge_of, delta_text, epsilon_text, shown_epsilon
-from ..mechanisms import NANO, Gaussian, RankChoice, RankSplit, Thresholded, Truncated
+from ..mechanisms import NANO, Gaussian, RankChoice, RankSplit, SquareRoot, Thresholded, Truncated
 from ..plan.measures.formulas import Bivariate, Chosen, ChosenOf, Linear, Variance
 from ..plan.measures.measurements import Coord, Joint, Measurement
 from ..plan.measures.ranks import Ends, ModeMeasurement, Ranked, SplitMeasurement
@@ -346,8 +346,8 @@ def _noise(plan: ReleasePlan, index: int, measurement: Measurement) -> dict[str,
         "measure": measurement.label,
         "coordinates": measurement.size,
         "lattice": str(unit),
-        "sensitivity": _sensitivity(plan, measurement.sensitivity, measurement.squared_sensitivity, step),
-        "of_one": _sensitivity(plan, measurement.of_one, measurement.squared_of_one, step),
+        "sensitivity": _sensitivity(plan, measurement.sensitivity, planned.squared_sensitivity, step),
+        "of_one": _sensitivity(plan, measurement.of_one, planned.column * measurement.squared_of_one, step),
         "scale": number_text(planned.scale * step),
     } | ({} if plan.is_empty else {"law": planned.law.family})
     if isinstance(measurement, Joint) and not plan.is_empty:
@@ -367,7 +367,7 @@ def _noise(plan: ReleasePlan, index: int, measurement: Measurement) -> dict[str,
                 for (kind, _), width in zip(kinds, widths, strict=True)
             ],
         }
-    is_gaussian = not plan.is_empty and isinstance(planned.law, Gaussian | Thresholded)
+    is_gaussian = not plan.is_empty and isinstance(planned.law, Gaussian | SquareRoot | Thresholded)
     variance = planned.law.spread * step**2 if is_gaussian else 2 * (planned.scale * step) ** 2
     return shown | {
         "variance": number_text(variance),
@@ -461,7 +461,7 @@ def _measure_lines(shown: dict[str, Any], together: int) -> Iterator[str]:
         "reach": one
         if together == 1
         else f"protects any {together} persons together: {name} {together} × {shown.get('of_one')}",
-        "unit": "sigma" if shown.get("law") == Gaussian.family else "scale",
+        "unit": "sigma" if shown.get("law") in (Gaussian.family, SquareRoot.family) else "scale",
         "apart": f"1/{LOG_PARTS} apart by size (scale log)"
         if shown.get("scale") == "log"
         else f"steps of {shown.get('lattice')}",

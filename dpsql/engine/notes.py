@@ -588,12 +588,21 @@ def strategy_notes(plan: Plan) -> Iterator[str]:
     for one in plan.strategies:
         release = plan.releases[one.release].release
         named = f' along "{one.key}"' if one.key else ""
-        listed = " and ".join((*((", ".join(one.names[:-1]),) if one.names[1:] else ()), one.names[-1]))
         off, alone = (_said_of(_AT_95 * size) for size in (one.off, one.alone))
+        within = (
+            f"{'a total' if one.sums == 'running totals' else 'one'} is expected within ± {off} at 95 %, "
+            f"± {alone} from its groups alone"
+        )
+        if not one.levels:
+            yield (
+                f'{one.sums} of "{release.rows.shown_name}"{named} are made of sums by a square root, which are drawn '
+                f"in place of its groups: {within}"
+            )
+            continue
+        listed = " and ".join((*((", ".join(one.names[:-1]),) if one.names[1:] else ()), one.names[-1]))
         yield (
             f'{one.sums} of "{release.rows.shown_name}"{named} are made of its groups and of groups {listed}, '
-            f"which share the charge: {'a total' if one.sums == 'running totals' else 'one'} is expected within "
-            f"± {off} at 95 %, ± {alone} from its groups alone"
+            f"which share the charge: {within}"
         )
 
 

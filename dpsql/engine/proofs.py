@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..budget import Entry, EntryState, LedgerStore
 from ..errors import LedgerError, PolicyError
-from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Laplace, Rank
+from ..mechanisms import ATTO, NANO, Gaussian, Gaussians, Laplace, Rank, SquareRoot
 from ..records import dataclass
 from ..release.verifying import law_of_noise, verdict_on
 from ..verify import Checked, Verified
@@ -117,7 +117,9 @@ def _is_charge_of(entry: Entry, one: Measurement, moved: Fraction, facts: Facts)
     """Say so of one; `moved`: how far one person moves it, as derived, whatever is claimed."""
     charge, law, share = entry.charge, entry.law, one.share
     # What is stored lowers what is drawn and charged (soundness.md 3.13): its own loss is S/scale, or D²/(2 sigma²).
-    if facts.accounting == "zcdp" and isinstance(law, Gaussian | Gaussians) and one.law.name == "gaussian":
+    is_root = isinstance(law, SquareRoot) and one.law.name == "root"
+    is_gaussian = isinstance(law, Gaussian | Gaussians) and one.law.name == "gaussian"
+    if facts.accounting == "zcdp" and (is_gaussian or is_root):
         return moved / (2 * law.scale**2) <= Fraction(charge.rho_atto, ATTO)
     if facts.accounting == "pure" and isinstance(law, Laplace) and one.law.name == "laplace":
         is_pure = not share.delta and not charge.delta_atto

@@ -19,6 +19,7 @@ from .laws import UnknownLaw, law_of
 from .laws.box import Box, Coordinate
 from .laws.noise import Gaussian, Gaussians, Laplace
 from .laws.rank import Blocks, Rank
+from .laws.square_root import SquareRoot
 from .laws.truncated import Thresholded, Truncated
 from .laws.weighted import (
     Assembled,
@@ -56,6 +57,7 @@ __all__ = [
     "RankChoice",
     "RankSplit",
     "SampledNoise",
+    "SquareRoot",
     "Thresholded",
     "Truncated",
     "UnknownLaw",

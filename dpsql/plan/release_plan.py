@@ -24,8 +24,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from ..cache import Cache, Made
-from ..mechanisms import ATTO, Gaussian, Law, Thresholded, Truncated, floor_to_nano, pure_epsilon
+from ..mechanisms import ATTO, Gaussian, Law, SquareRoot, Thresholded, Truncated, floor_to_nano, pure_epsilon
 from ..mechanisms.discrete_laplace import bounds_of_exp
+from ..mechanisms.laws.square_root import MOST_PLACES, squared_of
 from ..policy.periods import Slices
 from ..records import dataclass
 from ..relation.catalog import Ground, Scalar, Table
@@ -64,7 +65,8 @@ class Planned:
     follows from measurement and loss.
     `is_stored`: a stored draw has it, which is neither charged nor asked. What costs nothing and is not stored is
     answered exactly, without the engine: no law is on it, and its scale is 0. `share`: its part of what its release may
-    spend, by the text alone.
+    spend, by the text alone. `places`: of how many groups running sums are drawn by square root, in place of the groups
+    (soundness.md 1.44); None: the groups are.
     """
 
     measurement: Measurement
@@ -72,6 +74,7 @@ class Planned:
     given: Law | None = None
     is_stored: bool = False
     share: Fraction = Fraction(1)
+    places: int | None = None
 
     @property
     def epsilon(self) -> Fraction:
@@ -91,7 +94,21 @@ class Planned:
     @cached_property
     def law(self) -> Law:
         """The law of the noise that it is to have. Not for what is exact."""
-        return self.measurement.drawn(self.loss) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        if self.places is not None:
+            return SquareRoot.for_rho(self.squared_sensitivity, self.loss.added)
+        return self.measurement.drawn(self.loss)
+
+    @property
+    def column(self) -> int:
+        """How many times the square of a group's move is that of all that is drawn of it: the sums by square root."""
+        return 1 if self.places is None else squared_of(self.places)
+
+    @property
+    def squared_sensitivity(self) -> int:
+        """That of what is drawn, of the coordinates or of their sums by square root."""
+        return self.column * self.measurement.squared_sensitivity
 
     @property
     def scale(self) -> Fraction:
@@ -141,6 +158,8 @@ def _rows_text(rows: OwnedRows, predicate: tuple[Expr, ...], below: Sequence[fro
 
 
 _rows_texts = Made(_rows_text)
+_SUMMED = b"running sums by square root"
+"""In a store key: what is drawn are not the numbers of the groups."""
 _MANY_LABELS = 64
 """Coordinates of a measurement from which on their labels are not kept: they are long."""
 
@@ -313,6 +332,32 @@ class ReleasePlan:
         )
         return self._measuring(measures)._ruled()
 
+    @property
+    def may_be_summed(self) -> bool:
+        """Whether running sums along its one key may be drawn by square root in place of its groups: of complete ones,
+        in a zCDP dataset, where a person has one row (soundness.md 1.44)."""
+        bounding, axes = self.bounding, self.axes
+        is_of_one_row = bounding.per_row and bounding.in_all == 1 and bounding.numbered is None
+        return (
+            self.is_zcdp
+            and is_of_one_row
+            and bounding.of_two is None
+            and self.slices is None
+            and axes is not None
+            and len(axes) == 1
+            and axes[0].size <= MOST_PLACES
+            and all(
+                isinstance(one.law, Gaussian) and one.measurement.query is BoundingQuery.SCALED
+                for one in self.measures
+            )
+        )
+
+    def summed(self) -> ReleasePlan:
+        """Return the plan in which running sums are drawn by square root. Requires: `may_be_summed`."""
+        assert self.axes is not None
+        (axis,) = self.axes
+        return self._measuring(replace(one, places=axis.size) for one in self.measures)
+
     def taking(self, laws: Mapping[int, Law]) -> ReleasePlan:
         """Return the plan that has some measurements from the store, under the laws on them, for nothing."""
         nothing = Loss(Fraction(0), 0 if self.is_zcdp else None)
@@ -470,9 +515,10 @@ class ReleasePlan:
         """
         begun = {}
         keys = []
+        drawn = b"" if self.measures[number].places is None else _SUMMED
         for head, tail in self._label_texts(number):
             if id(head) not in begun:
-                begun[id(head)] = hashlib.sha256(relation + keyset + head)
+                begun[id(head)] = hashlib.sha256(relation + keyset + drawn + head)
             key = begun[id(head)].copy()
             key.update(tail)
             keys.append(key.digest())

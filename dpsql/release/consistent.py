@@ -26,11 +26,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..budget import Draw, Grouping
-from ..mechanisms import Law
+from ..mechanisms import Law, SquareRoot
 from ..plan.privacy.axes import is_reported
 from ..plan.privacy.keys import environment_of
 from ..records import dataclass
-from .estimate import FEW, DrawId, Sums, Told, id_of, is_observed, measurement_of, tell
+from .estimate import FEW, DrawId, Sums, Told, id_of, is_read, measurement_of, tell
 from .released import Array, ReleasedMeasurement, decode, integers, leading, listed_part
 from .run import Place, ReleasedRows
 from .table import (
@@ -231,15 +231,18 @@ def _coordinate(
     members: Sequence[_Member], place: int, table: Table, drawn: _Drawn
 ) -> list[tuple[Told, Array]] | None:
     """Return of each member what one coordinate is told by, and its numbers; None: see `_fit`."""
-    if not all(is_observed(law) for draws in drawn.values() for _, law in draws.values()):
+    if not all(is_read(law) for draws in drawn.values() for _, law in draws.values()):
         return None
     together: dict[Sums, dict[DrawId, tuple[Array, Law]]] = {}
     for shape in sorted(drawn, key=repr):  # the same in every process
         reading = table.reading(shape)
         if reading is None:
             return None
-        own = {id_: (reading.values(values), law) for id_, (values, law) in drawn[shape].items()}
-        together.setdefault(reading.sums, {}).update(own)
+        for id_, (values, law) in drawn[shape].items():
+            read = reading.by_root() if isinstance(law, SquareRoot) else reading
+            if read is None:
+                return None
+            together.setdefault(read.sums, {})[id_] = read.values(values), read.law(law)
     wanted = [one for member in members if (one := table.sums(member.question.shape)) is not None]
     unit = max(one.rows.plan.measures[one.place[1]].measurement.denominator for one in members)
     told = tell(together, table.sizes, wanted, unit)

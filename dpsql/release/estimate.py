@@ -16,7 +16,8 @@ House rules (soundness.md 3.15):
 1. Which sums are told, and with what error, is a function of shapes and variances alone.
 2. What is exact leaves in whole numbers, so that doubles see differences of noise: `x0` is the estimate itself,
    rounded, and taken off again.
-3. No BLAS, whose sums differ by machine: `np.take` and `np.add.reduceat` alone.
+3. No BLAS, whose sums differ by machine: `np.take` and `np.add.reduceat` alone, and Fourier transforms for running sums
+   by square root.
 4. Bounded: `MOST_ATOMS` cells, `MOST_GROUPINGS` shapes, `MOST_WORK` both multiplied, `MOST_FORMS` that times
    kinds.
 """
@@ -35,11 +36,12 @@ from typing import Final
 import numpy as np
 
 from ..budget import Draw
-from ..mechanisms import Coordinate, Gaussian, Law, WeightedSum, best_weights
+from ..mechanisms import Coordinate, Gaussian, Law, SquareRoot, WeightedSum, best_weights
 from ..plan.privacy.axes import Partition
 from ..postprocess.simulate import Seeded
 from ..records import dataclass
-from .released import Array, Groups, ReleasedMeasurement
+from . import square_root
+from .released import Array, Groups, ReleasedMeasurement, integers
 
 MOST_ATOMS: Final = 100_000
 MOST_GROUPINGS: Final = 64
@@ -133,10 +135,12 @@ class _Along:
 @dataclass(frozen=True)
 class Sums:
     """Numbers that are sums of a table's cells: for each axis a partition, of whose groups they are the product, the
-    last axis' the fastest; `rows`: some of these, each once, in this order; None: all."""
+    last axis' the fastest; `rows`: some of these, each once, in this order; None: all. `by_root`: not these sums
+    themselves but what running sums by square root make of them all (soundness.md 1.44)."""
 
     partitions: tuple[Partition, ...]
     rows: tuple[int, ...] | None = None
+    by_root: bool = False
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -170,11 +174,13 @@ class Sums:
         for axis, step in enumerate(self.steps, 1):
             cells = step.of(cells, axis)
         flat = cells.reshape(len(cells), -1)
-        return flat if self._places is None else flat[:, self._places]
+        flat = flat if self._places is None else flat[:, self._places]
+        return square_root.summed(flat) if self.by_root else flat
 
     def spread(self, numbers: Array) -> Array:
         """Return tables in which each cell has the number that it is a part of, and 0 where it is in none: the
         transpose of `of`; an axis of which all is one group has length 1."""
+        numbers = square_root.turned(numbers) if self.by_root else numbers
         if self._places is not None:
             whole = np.zeros((len(numbers), math.prod(self.shape)))
             whole[:, self._places] = numbers
@@ -228,7 +234,10 @@ class Design:
     @cached_property
     def _most(self) -> float:
         """No eigenvalue of the normal equations is larger."""
-        blocks = (math.prod(max(one.sizes) for one in sums.partitions) for sums in self.drawn)
+        blocks = (
+            math.prod(max(one.sizes) for one in sums.partitions) * (square_root.MOST if sums.by_root else 1)
+            for sums in self.drawn
+        )
         return sum(precision * block for precision, block in zip(self._precisions, blocks, strict=True))
 
     @cached_property
@@ -236,17 +245,38 @@ class Design:
         """What was drawn, by its partitions of the axis of which there are fewest, then of the next, and so on."""
         counts = [len({sums.partitions[axis] for sums in self.drawn}) for axis in range(len(self.sizes))]
         axes = sorted(range(len(self.sizes)), key=lambda axis: counts[axis])
-        return _branches_of(list(zip(self.drawn, self._precisions, strict=True)), axes)
+        return _branches_of(self._plain, axes)
+
+    @cached_property
+    def _plain(self) -> list[tuple[Sums, float]]:
+        """What was drawn that are sums of cells themselves, with its precision."""
+        drawn = zip(self.drawn, self._precisions, strict=True)
+        return [(sums, precision) for sums, precision in drawn if not sums.by_root]
+
+    @cached_property
+    def _by_root(self) -> tuple[Sums, float] | None:
+        """The finest running sums by square root, as sums themselves, with their precision; None: groups tell more."""
+        drawn = [one for one in zip(self.drawn, self._precisions, strict=True) if one[0].by_root]
+        if not drawn:
+            return None
+        own, precision = max(drawn, key=lambda one: (one[0].size, one[1]))
+        cells = math.prod(self.sizes)
+        groups = sum(p * cells / sums.size for sums, p in self._plain if sums.size >= own.size)
+        return (replace(own, by_root=False), precision) if groups < precision * square_root.MIDDLE else None
 
     def _normal(self, cells: Array) -> Array:
         """Return what the normal equations make of tables: what several draws add up alike is added up once."""
-        return _through(self._branches, cells)
+        found = _through(self._branches, cells) if self._plain else np.zeros_like(cells)
+        for sums, precision in zip(self.drawn, self._precisions, strict=True):
+            if sums.by_root:
+                found = found + precision * sums.spread(sums.of(cells))
+        return found
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether along each axis every draw is of all atoms by themselves, or of all together."""
         partitions = {one for sums in self.drawn for one in sums.partitions}
-        is_all = all(sums.rows is None for sums in self.drawn)
+        is_all = all(sums.rows is None and not sums.by_root for sums in self.drawn)
         return is_all and all(
             one.is_whole or one.groups == tuple(range(len(one.groups))) for one in partitions
         )
@@ -269,7 +299,7 @@ class Design:
         along each axis all draws are of every atom or of all together, its multiple is the same all over.
         """
         found = np.zeros([len(own) for own in self._levels])
-        for sums, precision in zip(self.drawn, self._precisions, strict=True):
+        for sums, precision in self._plain:
             times = np.array(precision * sums.size / max(1, math.prod(sums.shape)))
             for one, own in zip(sums.partitions, self._levels, strict=True):
                 told = [0.0, *(level.told(one) for level in own)]
@@ -277,6 +307,20 @@ class Design:
                 times = np.multiply.outer(times, np.diff(told) / np.diff(counts))
             found += times
         return found
+
+    def _begun(self, cells: Array) -> Array:
+        """Return about N^+ times tables: where running sums by square root tell more of their groups than what else was
+        drawn, theirs alone between the groups, and within each that of the others."""
+        if self._by_root is None:
+            return self._nearly(cells)
+        sums, precision = self._by_root
+        each = sums.of(np.ones((1, *self.sizes)))
+        means = sums.of(cells) / each
+        between = sums.spread(square_root.told(means) / (precision * each))
+        if sums.size == math.prod(self.sizes):
+            return np.broadcast_to(between, cells.shape).copy()
+        within = self._nearly(cells - sums.spread(means))
+        return within - sums.spread(sums.of(within) / each) + between
 
     def _nearly(self, cells: Array, *before: int) -> Array:
         """Return about N^+ times tables, of the pieces that begin so: each is divided by its multiple."""
@@ -302,11 +346,11 @@ class Design:
         self, wanted: Array, error: float, floor: Array | float = 0.0, most: int = _MOST_STEPS
     ) -> tuple[Array, Array]:
         """Return N^+ times tables, shape (tables, *sizes), and which were found: by conjugate gradients that begin with
-        `_nearly`. They end at a part of what there was, where the squares of what is left are no more than `floor`, or
+        `_begun`. They end at a part of what there was, where the squares of what is left are no more than `floor`, or
         after `most` steps.
         """
         found, rest = np.zeros_like(wanted), wanted.copy()
-        near = self._nearly(rest)
+        near = self._begun(rest)
         ahead, left, slope = near, _squares(rest), _products(rest, near)
         stop, is_told = np.maximum(left * error**2, floor), np.ones(len(wanted), dtype=bool)
         each = (len(wanted), *(1 for _ in self.sizes))
@@ -323,7 +367,7 @@ class Design:
             step = np.where(is_open, slope / np.where(is_open, bent, 1), 0).reshape(each)
             found += step * ahead
             rest -= step * normal
-            near = self._nearly(rest)
+            near = self._begun(rest)
             before, slope = slope, _products(rest, near)
             left = np.where(is_open, _squares(rest), left)
             ahead = near + np.where(is_open, slope / np.where(before > 0, before, 1), 0).reshape(each) * ahead
@@ -385,10 +429,10 @@ class Design:
         largest eigenvalue of their covariances. None: it was not found.
 
         That is the most of `|A·x|²/(x·N·x)`, with `A` what makes the numbers of cells. It is climbed by conjugate
-        gradients that begin with `_nearly`, each step to the highest point of a plane.
+        gradients that begin with `_begun`, each step to the highest point of a plane.
         """
         weights = np.modf(np.arange(1, wanted.size + 1) * _GOLDEN)[0] + 0.5
-        cells = self._nearly(np.broadcast_to(wanted.spread(weights[None]), (1, *self.sizes)).copy())
+        cells = self._begun(np.broadcast_to(wanted.spread(weights[None]), (1, *self.sizes)).copy())
         normal, numbers = self._normal(cells), wanted.of(cells)
         ahead, before, slope, found = np.zeros_like(cells), np.zeros_like(cells), 1.0, 0.0
         for _ in range(min(_MOST_CLIMBS, _MOST_LOOKS // (math.prod(self.sizes) * len(self.drawn)))):
@@ -399,7 +443,7 @@ class Design:
             if found <= last * (1 + _STEADY):
                 break
             uphill = wanted.spread(numbers) - found * normal
-            near = self._nearly(uphill)
+            near = self._begun(uphill)
             turn = max(0.0, float(_products(near, uphill - before)[0]) / slope)
             before, slope, ahead = uphill, float(_products(near, uphill)[0]), near + turn * ahead
             if slope <= 0:
@@ -413,8 +457,9 @@ class Design:
         return found * min(self.spreads)
 
     def work(self, wanted: Sums) -> int:
-        """Return how many kinds some sums are of, times cells times shapes."""
-        return len(kinds_of(self.drawn, wanted)[1]) * math.prod(self.sizes) * len(self.drawn)
+        """Return how many kinds some sums are of, times cells times shapes; twice that beside sums by square root."""
+        times = 2 if any(sums.by_root for sums in self.drawn) else 1
+        return times * len(kinds_of(self.drawn, wanted)[1]) * math.prod(self.sizes) * len(self.drawn)
 
     def forms(self, wanted: Sums) -> Forms | None:
         """Return the weights of what was drawn in each of some sums, by kind; None: some are not told, or the kinds are
@@ -564,7 +609,7 @@ def _is_of_blocks(coarse: Array, fine: Array) -> bool:
 def kinds_of(drawn: tuple[Sums, ...], wanted: Sums) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return of each number of some sums its kind, and of each kind a number: of one kind are those which a
     rearrangement of atoms that changes no partition of what was drawn carries into each other."""
-    if any(one.rows is not None for one in drawn):
+    if any(one.rows is not None or one.by_root for one in drawn):
         return tuple(range(wanted.size)), tuple(range(wanted.size))
     codes = np.array([0])
     for axis, one in enumerate(wanted.partitions):
@@ -647,6 +692,11 @@ what is drawn for it in the second case."""
 def id_of(draw: Draw) -> bytes:
     """Return a digest of what a draw measures, under which noise, and what came out."""
     return hashlib.sha256(b"".join(draw.measures) + draw.law.text.encode() + draw.payload).digest()
+
+
+def is_read(law: Law) -> bool:
+    """Say whether the estimate reads what is drawn under a law: numbers with noise of their own, or running sums."""
+    return is_observed(law) or (isinstance(law, SquareRoot) and law.drawn.spread >= 1)
 
 
 def is_observed(law: Law) -> bool:
@@ -788,6 +838,29 @@ def tell(
         if design is not None and weighed is not None
     ]
     return told if len(told) == len(wanted) else None
+
+
+def told_by_root(
+    each: Sequence[Mapping[DrawId, tuple[Array, SquareRoot]]], listed: int, believed: int
+) -> tuple[ReleasedMeasurement, tuple[Told, ...]]:
+    """Return what running sums by square root say by themselves of the first places of their axis: of each coordinate
+    the estimate from its sums, which undoes them.
+
+    `each`: what was drawn of it, sums of all places; `believed`: how many places have rows, as the owner says.
+    """
+    drawn = Sums((Partition(tuple(range(believed))),), by_root=True)
+    wanted = Sums((Partition((*range(listed), *(-1 for _ in range(believed - listed)))),))
+    told, values = list[Told](), list[Array]()
+    for own in each:
+        sums = {id_: (column[:believed], law.drawn) for id_, (column, law) in own.items()}
+        found = tell({drawn: sums}, (believed,), (wanted,), 1)
+        assert found is not None, "sums of all places tell each"
+        (one,) = found
+        cells = one.design.table([seen.numbers for seen in one.observed])
+        assert cells is not None, "sums of all places tell each"
+        told.append(one.by_itself() if np.any(FEW * np.array(one.rounding) > one.variances) else one)
+        values.append(integers(told[-1].values(cells)))
+    return measurement_of(told, values), tuple(told)
 
 
 def measurement_of(

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..budget import CLOSE, Draw, Edition, Grouping, GroupingKey, Laws, StoredDraws, StoredGrouping, Together
 from ..cache import Cache
-from ..mechanisms import Gaussian, Law, sum_of
+from ..mechanisms import Gaussian, Law, SquareRoot, sum_of
 from ..plan.privacy.keys import environment_of
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
@@ -48,7 +48,7 @@ from .estimate import (
     Told,
     design_of,
     id_of,
-    is_observed,
+    is_read,
     measurement_of,
     tell,
 )
@@ -104,8 +104,8 @@ def find_finer(
     may have more spread than drawn alone.
     """
     found = sources_of(plan, number, groups, store, of_same_rows=of_same_rows)
-    if of_same_rows and not any(one.told for one in found):
-        return None
+    if of_same_rows:
+        found = [one for one in found if one.told]
     return finest(plan, number, store, found, is_summed=is_summed)
 
 
@@ -346,9 +346,14 @@ class Source:
             told.append(replace(plain, observed=observed))
             values.append(integers(told[-1].values(table.cells)))
         of_more = self.most is not None or self.question.shape.filters
+        those = "more" if of_more else "the same"
+        made_of = (
+            f"one stored answer of {those} rows"
+            if len(draws) == 1
+            else f"{len(draws)} stored answers of {those} rows together"
+        )
         note = EditionNote(
-            f'edition {self.newest} of "{self.name}": from {len(draws)} stored answers'
-            f" of {'more' if of_more else 'the same'} rows together{_DISAGREE if is_disagreeing else ''}"
+            f'edition {self.newest} of "{self.name}": from {made_of}{_DISAGREE if is_disagreeing else ""}'
             f"{self._cut}{_ALONE}"
         )
         return measurement_of(told, values), note, tuple(told)
@@ -409,7 +414,7 @@ def _estimate(
     worked out."""
     places = range(plan.measurements[number].size)
     mine = sorted(
-        (one for one in stored if all(is_observed(one.law.at(place)) for place in places)),
+        (one for one in stored if all(is_read(one.law.at(place)) for place in places)),
         key=lambda one: one.entry,
     )
     joined = _joined(plan, question, mine) if mine and places else None
@@ -472,6 +477,8 @@ def _of_table(plan: ReleasePlan, question: Question, stored: Sequence[StoredGrou
     drawn = dict[Sums, list[tuple[StoredGrouping, Reading]]]()
     for one in stored:
         reading = _reading(one.grouping, question, table)
+        if reading is not None and isinstance(one.law, SquareRoot):
+            reading = reading.by_root()
         if reading is not None:
             drawn.setdefault(reading.sums, []).append((one, reading))
     if not drawn:

@@ -69,6 +69,11 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
         if found is None:
             continue
         levels, names, shares, off, alone = found
+        if not levels:
+            key = release.release.names[running.key]
+            strategies.append(Strategy(number, (), key, (), off, alone, _said_of(running)))
+            releases[number] = release.summed()
+            continue
         each = [[_part(one.loss, share) for one in release.measures] for share in shares]
         own = [one.loss.added - sum(parts) for one, *parts in zip(release.measures, *each, strict=True)]
         if not all(part > 0 for parts in (*each, own) for part in parts):
@@ -137,8 +142,8 @@ def are_told(planned: Plan, rows: Sequence[ReleasedRows]) -> bool:
 
 
 _Found = tuple[list[ReleasePlan], tuple[str, ...], list[Fraction], float, float]
-"""Levels, what each grouping is by, its share of the charge, and how far a running total is expected to be off: with
-them, and without."""
+"""Levels, none where sums are drawn by square root, what each grouping is by, its share of the charge, and how far a
+running total is expected to be off: with them, and without."""
 
 
 def _best(
@@ -148,8 +153,8 @@ def _best(
     privacy: PrivacyParameters,
     beside: Sequence[ReleasePlan],
 ) -> _Found | None:
-    """Return the levels under which what is shown is most exact, where they share the charge with it; None: it is best
-    without."""
+    """Return the levels under which what is shown is most exact, where they share the charge with it, or none of
+    running sums by square root; None: it is best without either."""
     number = running.key
     planned = [
         (level, plan)
@@ -172,6 +177,7 @@ def _best(
         sums,
         1 if release.is_zcdp else 2,
         bool(running.shown),
+        _by_root(release, min(running.totals)) if release.may_be_summed else None,
     )
     best = _best_of(expected)
     if best is None:
@@ -246,6 +252,16 @@ def _spread(plan: ReleasePlan, aggregate: int) -> float:
     return float(sum((weight**2 * law.spread for law, weight in plan.noises(formula)), Fraction(0)))
 
 
+def _by_root(release: ReleasePlan, aggregate: int) -> float:
+    """Return the variance of each running sum of an aggregate, drawn by square root."""
+    formula, summed = release.formulas[aggregate], release.summed()
+    assert isinstance(formula, Linear)
+    parts = ((summed.measures[number].law.scale, weights) for number, weights in formula.by_measure.items())
+    return float(
+        sum((scale**2 * sum(one**2 for one in weights.values()) for scale, weights in parts), Fraction(0))
+    )
+
+
 def _looked_at(count: int) -> list[int]:
     """Return the groups, by their number in the key's order, that stand for all of so many."""
     return [int(i) for i in np.unique(np.linspace(0, count - 1, min(_LOOKED_AT, count)).round())]
@@ -273,7 +289,8 @@ class _Expected:
     """How far off sums along a key are expected to be. `partitions` and `spreads`: of groupings with all of the charge,
     the release's own first, then `levels` that may share it, then those that are drawn whatever is chosen and paid for
     elsewhere, and the variance of a group of each; `order`: the places of the own groups, along the key; `sums`: from
-    which to which they go; `power`: of the loss, that variances fall with; `is_shown`: groups are, too.
+    which to which they go; `power`: of the loss, that variances fall with; `is_shown`: groups are, too; `by_root`: the
+    variance of running sums by square root in place of own groups and levels, None: they may not be drawn.
     """
 
     partitions: tuple[Partition, ...]
@@ -283,6 +300,7 @@ class _Expected:
     sums: tuple[tuple[int, int], ...]
     power: int
     is_shown: bool
+    by_root: float | None
 
     @cached_property
     def _weights(self) -> Array:
@@ -324,6 +342,22 @@ class _Expected:
         found = self.variances(shares)
         return None if found is None else np.sqrt(np.array(list(found.values())).sum(axis=0))
 
+    def summed(self) -> Array | None:
+        """Return the same where running sums by square root have all of the charge; None: that is not known."""
+        if self.by_root is None:
+            return None
+        drawn = {Sums((self.partitions[0],), by_root=True): 1 / self.by_root}
+        for i in range(1 + self.levels, len(self.spreads)):
+            one = Sums((self.partitions[i],))
+            drawn[one] = drawn.get(one, 0.0) + 1 / self.spreads[i]
+        spreads = tuple(1 / precision for precision in drawn.values())
+        design = design_of((len(self.partitions[0].groups),), tuple(drawn), spreads)
+        found = None if design is None else design.variances(self._weights)
+        if found is None:
+            return None
+        total, group = np.split(found.sum(axis=0), [len(self.sums)])
+        return np.asarray(np.sqrt([total.mean(), group.mean()]))
+
     def score(self, deviations: Array, alone: Array) -> float:
         """Return how far off what is shown is, over what it is without levels."""
         ratios = deviations / alone
@@ -352,8 +386,20 @@ class _Expected:
 
 @lru_cache(maxsize=64)
 def _best_of(expected: _Expected) -> tuple[Mapping[int, Fraction], float, float] | None:
-    """Return the shares of levels under which what is shown is most exact, and the deviation of a sum, with them and
-    without; None: it is best without.
+    """Return the shares of levels under which what is shown is most exact, none where it is so by sums by square root,
+    and the deviation of a sum, with them and without; None: it is best without either."""
+    levels, summed, alone = _shares_of(expected), expected.summed(), expected.deviations({0: 1.0})
+    if alone is None:
+        return None
+    least = 1.0 if levels is None else expected.score(levels[1], alone) / _WORTH ** len(levels[0])
+    if summed is not None and expected.score(summed, alone) < least:
+        return {}, float(summed[0]), float(alone[0])
+    return None if levels is None else (levels[0], float(levels[1][0]), float(alone[0]))
+
+
+def _shares_of(expected: _Expected) -> tuple[Mapping[int, Fraction], Array] | None:
+    """Return the shares of levels under which what is shown is most exact, and how far off it is; None: it is best
+    without.
 
     Begun with all levels, the one that has the least is left out as long as it is not worth its query.
     """
@@ -379,4 +425,4 @@ def _best_of(expected: _Expected) -> tuple[Mapping[int, Fraction], float, float]
     if not parts or rest <= 0 or not all(parts.values()):
         return None
     off = expected.deviations({0: float(rest), **{i: float(part) for i, part in parts.items()}})
-    return None if off is None else (parts, float(off[0]), float(alone[0]))
+    return None if off is None else (parts, off)

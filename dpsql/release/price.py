@@ -35,7 +35,7 @@ from ..budget import (
     rho_text,
 )
 from ..errors import DpsqlError
-from ..mechanisms import NANO, Gaussian, Laplace, Wish, half_width_of
+from ..mechanisms import NANO, Gaussian, Laplace, SquareRoot, Wish, half_width_of
 from ..plan.measures.formulas import Linear
 from ..plan.planner import Plan
 from ..plan.privacy.rows import AddedUp, Release
@@ -63,10 +63,10 @@ def wish_of(plan: ReleasePlan, index: int) -> Wish | None:
     one = plan.measures[index]
     if plan.is_empty or one.is_exact or one.choice is not None or index in (plan.counted, plan.selection):
         return None
-    if one.is_stored or not isinstance(one.law, Gaussian | Laplace) or one.law.spread < 1:
+    if one.is_stored or not isinstance(one.law, Gaussian | Laplace | SquareRoot) or one.law.spread < 1:
         return None
     if plan.is_zcdp:
-        return Wish(one.measurement.squared_sensitivity, one.rho_atto, True)
+        return Wish(one.squared_sensitivity, one.rho_atto, True, one.places is not None)
     wish = Wish(int(one.measurement.sensitivity), math.ceil(one.epsilon * NANO), False)
     return wish if wish.law(wish.loss) == one.law else None
 
@@ -176,7 +176,7 @@ def said_of_missing(fresh: Sequence[Fresh | None]) -> str | None:
     drawn = [one for one in fresh if one is not None]
     if not any(one.stored for one in drawn):
         return None
-    if all(isinstance(one.law, Gaussian) for one in drawn if one.stored):
+    if all(isinstance(one.law, Gaussian | SquareRoot) for one in drawn if one.stored):
         more, stored = sum(one.charge.rho_atto for one in drawn), sum(one.stored for one in drawn)
         return f"{rho_text(more)} of rho more; {rho_text(stored)} is stored"
     more = sum(one.charge.epsilon_nano for one in drawn)

@@ -15,14 +15,15 @@ House rules (laws L3, L7, L8):
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms import FlipChoice, Near, Noise, RankSplit, Window
+from ..mechanisms import FlipChoice, Near, Noise, RankSplit, SquareRoot, Window
 from ..mechanisms.choice import FIRST_BYTES, first_bytes_of
+from ..mechanisms.laws.square_root import sums_of
 from ..plan.backend_sql.print_release import Part
 from ..plan.release_plan import ReleasePlan
 from ..records import dataclass
@@ -130,7 +131,7 @@ def draw(plan: ReleasePlan, number: int, groups: int, noise: Noise) -> Drawn:
         return Bits(noise.bits(size) if size <= _MOST_FIRST else b"", noise)
     if law.is_joint:
         return tuple(noise.vectors(law, measurement.size, groups))
-    drawn = noise.draw(law, groups * measurement.size)
+    drawn = noise.draw(law.drawn if isinstance(law, SquareRoot) else law, groups * measurement.size)
     return tuple(drawn[i * groups : (i + 1) * groups] for i in range(measurement.size))
 
 
@@ -149,16 +150,18 @@ def privatise(
 
     `ask`: for what a choice needs and was not read.
     Requires: `noise` was drawn for this measurement and these groups and is used once.
-    Ensures: value = exact + noise, in Python integers where 64 bits could overflow.
+    Ensures: value = exact + noise, in Python integers where 64 bits could overflow; of what is drawn by square root
+    value = running sum + noise, the sum of exact integers (soundness.md 1.44).
     """
-    measurement = plan.measurements[number]
+    measurement, law = plan.measurements[number], plan.measures[number].law
     if isinstance(noise, Bits):
         return _choose(exact, plan, number, groups, noise, ask)
-    exact_values = (
+    exact_values: Iterable[Array] = (
         _over(exact, (number, i), groups, measurement.empty_value) for i in range(measurement.size)
     )
+    if isinstance(law, SquareRoot):
+        exact_values = map(sums_of, exact_values)
     values = [_plus(column, added) for column, added in zip(exact_values, noise, strict=True)]
-    law = plan.measures[number].law
     return ReleasedMeasurement(tuple(values), None, tuple(law.at(place) for place in range(len(values))))
 
 

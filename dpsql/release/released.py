@@ -196,7 +196,12 @@ def others_of(draws: Together, axes: Sequence[Axis]) -> Iterator[tuple[int, int,
     """Yield for each key that has others their number in the best of some draws of one coordinate, and its law."""
     best, sizes = draws[0], [axis.size for axis in axes]
     one = decode(best.payload, best.law)
-    if best.law.is_joint or len(one.values) != 1 or len(one.values[0]) != math.prod(sizes):
+    if (
+        not best.law.is_additive
+        or best.law.is_joint
+        or len(one.values) != 1
+        or len(one.values[0]) != math.prod(sizes)
+    ):
         return
     table = np.array(one.values[0].tolist(), dtype=object).reshape(sizes)
     for place, axis in enumerate(axes):

@@ -51,6 +51,7 @@ from ..mechanisms import (
     Coordinate,
     Law,
     Noise,
+    SquareRoot,
     Vector,
     WeightedSum,
     Wish,
@@ -69,7 +70,7 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import IntermediateValue
 from ..relation.types import SqlType
 from ..waits import Stopped
-from .estimate import Told
+from .estimate import DrawId, Told, id_of, told_by_root
 from .finer import AsOf, Finer, find_finer
 from .price import Cost, known_of, reads_each_alone, said_of_missing, wish_of
 from .privatise import AskPart, Drawn, Exact, draw, draw_picks, pick_groups, privatise, publish
@@ -139,6 +140,12 @@ class ReleasedRows:
         self.taken[index] = found
         if found.told:
             self.fitted[index] = found.told
+
+    def take_own(self, index: int, own: Own) -> None:
+        """Take in what a measurement's own draws say."""
+        self.measurements[index], told = own
+        if told:
+            self.fitted[index] = told
 
     def by_own_draws(self) -> ReleasedRows:
         """Return it with what its own draws say, where they do."""
@@ -280,7 +287,7 @@ class PlanRunner:
         rows = self.rows[number]
         measures = plan.measure_keys(index, relation, rows.keyset)
         draws = self.draws.lookup(measures, plan.measures[index].law)
-        own = None if draws is None else assemble(measures, draws, plan.axes)
+        own = None if draws is None else own_of(plan, measures, draws)
         found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
         if rows.groups is not None and not is_enough:
             # with own draws the estimate from all draws, these among them, is the best one: of every sum
@@ -288,13 +295,13 @@ class PlanRunner:
             found = find_finer(
                 plan, index, rows.groups, self.draws, of_same_rows=own is not None, is_summed=is_summed
             )
-        if found is not None and (own is None or (found.told and _is_no_wider(found.measurement, own))):
+        if found is not None and (own is None or (found.told and _is_no_wider(found.measurement, own[0]))):
             self.finer[number, index] = found
             rows.take(index, found)
             if own is not None:
-                rows.own[index] = own
+                rows.own[index] = own[0]
         elif own is not None:
-            rows.measurements[index] = own
+            rows.take_own(index, own)
 
     def _relation_key(self, number: int) -> bytes:
         values = [
@@ -533,7 +540,7 @@ class PlanRunner:
             if index == rows.plan.keyed_by:
                 rows.take_keys(found[0][0])
             else:
-                rows.measurements[index] = assemble(measurement.measures, found, rows.plan.axes)
+                rows.take_own(index, own_of(rows.plan, measurement.measures, found))
 
     def _take_fresh(self, fresh: dict[tuple[int, int], Fresh | None]) -> None:
         """Take in under which noise each measurement is drawn, and what it is combined with (soundness.md 3.13)."""
@@ -611,7 +618,7 @@ class PlanRunner:
             fresh = self.fresh.get((number, index))
             beside = fresh.beside if fresh is not None else ()
             together = [tuple(drawn if one is None else one for one in draws) for draws in beside]
-            rows.measurements[index] = assemble(measures, together or [(drawn,)] * len(measures), plan.axes)
+            rows.take_own(index, own_of(plan, measures, together or [(drawn,)] * len(measures)))
             yield index, drawn
 
     def _run_selection(
@@ -882,6 +889,28 @@ def _keyset_keys(plan: ReleasePlan, relation: bytes) -> tuple[bytes, ...]:
     return (hashlib.sha256(relation + b"published keys").digest(),)
 
 
+Own = tuple[ReleasedMeasurement, tuple[Told, ...]]
+"""What a measurement's own draws say, and where these are running sums, what each coordinate is told by."""
+
+
+def own_of(plan: ReleasePlan, measures: Sequence[bytes], draws: Sequence[Together]) -> Own:
+    """Return what the draws that the store chose for a measurement say: see `assemble`. Of running sums by square root
+    (soundness.md 1.44) what they tell of its listed groups."""
+    if not isinstance(draws[0][0].law, SquareRoot):
+        return assemble(measures, draws, plan.axes), ()
+    assert plan.axes is not None
+    (axis,) = plan.axes
+    each = list[dict[DrawId, tuple[Array, SquareRoot]]]()
+    for measure, together in zip(measures, draws, strict=True):
+        each.append({})
+        for one in together:
+            at = one.measures.index(measure)
+            assert isinstance(one.law, SquareRoot), "its store keys say how it is drawn"
+            each[-1][id_of(one), at] = decode(one.payload, one.law).values[at], one.law
+    measurement, told = told_by_root(each, len(axis.values), axis.believed)
+    return replace(measurement, draws=tuple(draws)), told
+
+
 def assemble(
     measures: Sequence[bytes], draws: Sequence[Together], axes: Sequence[Axis] | None
 ) -> ReleasedMeasurement:
@@ -941,7 +970,7 @@ def _note(plan: ReleasePlan, index: int) -> str:
         Fraction(size) / measurement.claim_unit for size in (measurement.sensitivity, one.scale)
     )
     if plan.is_zcdp and one.choice is None and index != plan.selection:
-        squared = Fraction(measurement.squared_sensitivity, measurement.claim_unit**2)
+        squared = Fraction(one.squared_sensitivity, measurement.claim_unit**2)
         return f"{plan.release.rows.name}: {what}, squared sensitivity {squared}, sigma {scale}"
     return f"{plan.release.rows.name}: {what}, sensitivity {sensitivity}, scale {scale}"
 

@@ -16,12 +16,13 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..budget import Grouping, GroupingKey
 from ..cache import Cache
-from ..mechanisms import Law, sum_of
+from ..mechanisms import Law, SquareRoot, sum_of
 from ..plan.privacy.axes import (
     Listed,
     Partition,
@@ -152,9 +153,17 @@ class Reading:
     shape: Shape
     axes: tuple[_OnAxis, ...]
 
+    def by_root(self) -> Reading | None:
+        """Return it of what was drawn as running sums by square root over the groups, in their order; None: these are
+        not the numbers, one by one."""
+        is_each = self.cells == 1 and len(self.shape.keys) == 1 and self.sums.rows is None
+        if not is_each or not _is_each(_numbers(self.shape, self.axes), self.sums.size):
+            return None
+        return replace(self, sums=replace(self.sums, by_root=True))
+
     def law(self, law: Law) -> Law:
-        """Return the law of the noise on a number, of that on a group."""
-        return sum_of(law, self.cells)
+        """Return the law of the noise on a number, of that of a draw of the groups."""
+        return law.drawn if isinstance(law, SquareRoot) else sum_of(law, self.cells)
 
     def values(self, values: Array) -> Array:
         """Return the numbers, of the groups'."""

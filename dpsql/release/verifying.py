@@ -41,6 +41,7 @@ from ..mechanisms import (
     Laplace,
     RankChoice,
     RankSplit,
+    SquareRoot,
     Thresholded,
 )
 from ..mechanisms import Law as NoiseLaw
@@ -265,8 +266,8 @@ def _measurement(plan: ReleasePlan, number: int, share: Charge) -> Measurement:
     columns = tuple(
         tuple(f"m{number}_{mask * count + part}" for part in range(count)) for mask in range(len(one.masks))
     )
-    is_squared = law.name in ("gaussian", "thresholded")
-    moved = Fraction(one.squared_sensitivity if is_squared else one.sensitivity)
+    is_squared = law.name in ("gaussian", "thresholded", "root")
+    moved = Fraction(plan.measures[number].squared_sensitivity if is_squared else one.sensitivity)
     reaches = one.reaches if isinstance(one, Joint) else ()
     return Measurement(kind, columns, moved, law, share, one.denominator, reaches)
 
@@ -302,6 +303,8 @@ def law_of_noise(law: NoiseLaw) -> Law:
             return Law("gaussian", sigmas=(law.scale,))
         case Gaussians():
             return Law("gaussian", sigmas=tuple(law.scale * reach for reach in law.reaches))
+        case SquareRoot():
+            return Law("root", sigmas=(law.scale,))
         case TruncatedLaw():
             return Law("truncated", law.scale, bound=law.bound, weight=law.weight)
         case Thresholded():

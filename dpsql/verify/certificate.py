@@ -120,13 +120,14 @@ class Law:
     | laplace | each coordinate by itself, Pr ~ exp(-abs(x) / scale) |
     | box | a vector a group and mask, Pr ~ exp(-max ceil(abs(x_i) / reach_i) / scale), by the measurement's `reaches` |
     | gaussian | each coordinate by itself, discrete Gaussian; `sigmas`: one for all, or one each |
+    | root | along the declared groups Σ c_(t-s)·x_s over s <= t (1.44), each with discrete Gaussian of `sigmas` (one) |
     | truncated | people of found groups (1.7): Laplace of `scale`, cut at `bound`, ends of the share `weight` |
     | thresholded | people of found groups (1.25(6)): Gaussian of `sigmas`, shown above `bound` |
     | rank | candidate c with Pr ~ exp(-rate·d(c)), d in printed weights (1.20); `rates`: one for each fraction |
     | flip | permute-and-flip at `rates` (one) over printed scores: MODE, top |
     """
 
-    name: Literal["laplace", "box", "gaussian", "truncated", "thresholded", "rank", "flip"]
+    name: Literal["laplace", "box", "gaussian", "root", "truncated", "thresholded", "rank", "flip"]
     scale: Fraction | None = None
     sigmas: tuple[Fraction, ...] = ()
     bound: int | None = None

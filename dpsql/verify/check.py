@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
+from math import comb, isqrt
 
 from sqlglot import exp
 
@@ -23,6 +23,7 @@ from dpsql.verify.certificate import (
     Certificate,
     Charge,
     Facts,
+    Groups,
     Measurement,
     Query,
     Release,
@@ -197,7 +198,10 @@ class _Release:
             move = self.lemmas.score(move, measurement, self.release.groups.chosen)
         if threshold is not None:
             self._people(move, measurement, threshold.tau - threshold.minimum_units)
-        moved = distance(measurement, move, self.facts, alone)
+        if measurement.law.name == "root":
+            moved = distance_of_root(measurement, move, self.facts, self.release.groups)
+        else:
+            moved = distance(measurement, move, self.facts, alone)
         by_several = threshold is not None and move.in_group > 1
         spent = loss(measurement, moved, self.facts, threshold, bool(self.release.keys), by_several)
         share = measurement.share
@@ -267,6 +271,24 @@ def distance(measurement: Measurement, move: Move, facts: Facts, alone: bool) ->
         )
     total = together * total
     return min(total, move.span) if alone and move.span is not None else total
+
+
+_MOST_PLACES = 1024
+
+
+def distance_of_root(measurement: Measurement, move: Move, facts: Facts, groups: Groups) -> Number:
+    """How far neighbours' running sums by square root are apart, squared (V21). Premise: numbers of N groups of a list
+    that is fixed before are drawn at most, with one sigma. Conclusion: `l1²·Σ c_k²` over k < N; replaced, twice that of
+    one sign, else four times; of k owners together k² times. Why: the map is applied to the groups' exact numbers
+    before noise, `c_k = floor(256·C(2k, k)/4^k + 1/2)`, and none of its columns is longer than the first."""
+    places = groups.drawn
+    if groups.kind != "declared" or places is None or not 1 <= places <= _MOST_PLACES:
+        raise Refused("laws: a square root is of a declared list, and of how many groups is said")
+    if measurement.reaches or move.span is not None:
+        raise Refused("laws: a square root is of counts and sums")
+    column = sum(((2 * 256 * comb(2 * k, k) + 4**k) // (2 * 4**k)) ** 2 for k in range(places))
+    times = 1 if facts.neighbours != "replace-one" else 2 if move.one_sign else 4
+    return facts.together**2 * times * move.l1 * move.l1 * column
 
 
 def loss(
@@ -476,6 +498,7 @@ _LAWS = {
     "laplace": _laplace,
     "box": _laplace,
     "gaussian": _gaussian,
+    "root": _gaussian,
     "rank": _rank,
     "flip": _flip,
     "truncated": _truncated,

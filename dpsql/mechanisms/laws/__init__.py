@@ -10,6 +10,7 @@ from ..law import Law
 from .box import Box, Coordinate
 from .noise import Gaussian, Gaussians, Laplace
 from .rank import Rank
+from .square_root import SquareRoot
 from .truncated import Thresholded, Truncated
 
 _READERS: dict[str, Callable[[str], Law]] = {
@@ -18,6 +19,7 @@ _READERS: dict[str, Callable[[str], Law]] = {
     Gaussian.name: Gaussian.read,
     Gaussians.name: Gaussians.read,
     Rank.name: Rank.read,
+    SquareRoot.name: SquareRoot.read,
     Thresholded.name: Thresholded.read,
     Truncated.name: Truncated.read,
 }

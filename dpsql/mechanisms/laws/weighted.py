@@ -46,6 +46,7 @@ from ..conversion import ATTO, NANO
 from ..law import Law
 from ..uniform import RandomSource
 from .noise import Gaussian, Laplace
+from .square_root import OF_A_PLACE, SquareRoot
 
 Array = npt.NDArray[Any]
 Part = tuple[Law, Fraction, int]
@@ -478,7 +479,8 @@ _WIDEST: Final = 2
 @dataclass(frozen=True, slots=True)
 class Wish:
     """Additive noise on each coordinate. `loss`: what it costs alone, in 1e-9 of epsilon, or in 1e-18 of rho where that
-    adds up; `size`: then the squared sensitivity in L2, else the sensitivity in L1, in coordinate units.
+    adds up; `size`: then the squared sensitivity in L2, else the sensitivity in L1, in coordinate units. `by_root`: of
+    running sums by square root (soundness.md 1.44), which tell each number by a part of their noise.
 
     Raises ValueError unless both are positive integers, and epsilon no more than twice the sensitivity.
     """
@@ -486,6 +488,7 @@ class Wish:
     size: int
     loss: int
     is_zcdp: bool
+    by_root: bool = False
 
     def __post_init__(self) -> None:
         if any(type(number) is not int or number < 1 for number in (self.size, self.loss)):
@@ -496,14 +499,20 @@ class Wish:
     def law(self, loss: int) -> Law:
         """Return the noise of a draw that costs at most so much."""
         if self.is_zcdp:
-            return Gaussian.finely_for_rho(self.size, Fraction(loss, ATTO))
+            noise = Gaussian.finely_for_rho(self.size, Fraction(loss, ATTO))
+            return SquareRoot(noise.scale) if self.by_root else noise
         return Laplace(1 / self._rate(loss))
 
     def precision(self, loss: int) -> Fraction:
         """Return one over the variance of a draw that costs so much: of Laplace noise a bound, from below, by less than
         one part in 10^16.
         """
-        return Fraction(2 * loss, ATTO * self.size) if self.is_zcdp else _cosh(self._rate(loss)) - 1
+        return Fraction(2 * loss, ATTO) / self._squared if self.is_zcdp else _cosh(self._rate(loss)) - 1
+
+    @property
+    def _squared(self) -> Fraction:
+        """What a number's variance is times twice the rho."""
+        return Fraction(self.size, OF_A_PLACE if self.by_root else 1)
 
     def missing(self, known: Fraction) -> int:
         """Return the loss of a draw that has what is missing beside an estimate of so much precision: positive, and
@@ -517,7 +526,7 @@ class Wish:
         if precision <= 0:
             return min(self.loss, digit)
         if self.is_zcdp:
-            return min(self.loss, max(digit, round(precision * self.size / 2 * ATTO / digit) * digit))
+            return min(self.loss, max(digit, round(precision * self._squared / 2 * ATTO / digit) * digit))
         near = 2 * math.asinh(math.sqrt(precision / 2)) * self.size * NANO  # cosh(a) - 1 is 2·sinh²(a/2)
         found = max(1, math.ceil(near / digit) - 1) * digit
         while found < self.loss and self.precision(found) < precision:

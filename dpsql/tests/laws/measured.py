@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,16 @@ from dpsql.engine.audit.audit import (
     parameter_of,
     squared_distance,
 )
-from dpsql.mechanisms import ATTO, FlipChoice, Gaussian, Gaussians, RankSplit, Thresholded, Truncated
+from dpsql.mechanisms import (
+    ATTO,
+    FlipChoice,
+    Gaussian,
+    Gaussians,
+    RankSplit,
+    SquareRoot,
+    Thresholded,
+    Truncated,
+)
 from dpsql.mechanisms.discrete_laplace import bounds_of_exp
 from dpsql.plan.backend_sql.print_release import BackendQuery
 from dpsql.plan.measures.measurements import Count, Units
@@ -161,6 +171,8 @@ def parameters_of(
 def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fraction:
     """Return what one measurement's change costs of zCDP: change²/(2 sigma²), or of a pure draw loss²/2 or loss²/8."""
     law = release.measures[number].law
+    if isinstance(law, SquareRoot):
+        return _squared_of_sums(left, right) / (2 * law.scale**2)
     if isinstance(law, (Gaussian, Gaussians, Thresholded)):
         return squared_distance(release, number, left, right) / (2 * law.scale**2)
     moved = Fraction(distance(release, number, left, right)) / drawn_scale(release, number)
@@ -171,6 +183,21 @@ def rho_of(release: ReleasePlan, number: int, left: Groups, right: Groups) -> Fr
     assert isinstance(law, Truncated)  # each key by itself, at most by one step
     assert all(abs(here - there) <= 1 for here, there in _beside(left, right))
     return moved / drawn_scale(release, number) ** 2 / 2
+
+
+def _squared_of_sums(left: Groups, right: Groups) -> Fraction:
+    """Return the squared distance of running sums by square root, over the groups in their order (soundness.md 1.44)."""
+    assert list(left) == list(right)
+    changes = [[a - b for a, b in zip(left[key], right[key], strict=True)] for key in left]
+    kernel = [
+        math.floor(Fraction(256 * math.comb(2 * k, k), 4**k) + Fraction(1, 2)) for k in range(len(changes))
+    ]
+    steps = (
+        sum(kernel[t - s] * int(one) for s, one in enumerate(column[: t + 1]))
+        for column in zip(*changes, strict=True)
+        for t in range(len(column))
+    )
+    return Fraction(sum(step**2 for step in steps))
 
 
 def loss(release: ReleasePlan, left: dict[int, Groups], right: dict[int, Groups]) -> Fraction:

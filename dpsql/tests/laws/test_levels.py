@@ -283,7 +283,7 @@ def running(counts: list[tuple[Any, ...]]) -> list[tuple[object, ...]]:
     return [(day, total) for (day, _), total in zip(counts, totals, strict=True)]
 
 
-def coverage(session: Session, patch: Patch, rounds: int) -> float:
+def coverage(session: Session, patch: Patch, rounds: int, sql: str = DAYS) -> float:
     """Return how often the bars of an answer, moved by what is drawn again through its table, hold the truth."""
     seen: list[ReleasedRows] = []
     answer = Session.answer
@@ -295,7 +295,7 @@ def coverage(session: Session, patch: Patch, rounds: int) -> float:
     session.execute("SET dpsql.intervals = 0.95")
     with patch.context() as own:
         own.setattr(Session, "answer", see)
-        shown, _ = answered(session, DAYS)
+        shown, _ = answered(session, sql)
     days, source = seen[0], Seeded(b"drawn again")
     ((told,), groups), unit = (days.fitted[0], days.groups), days.plan.measurements[0].denominator
     assert groups is not None
