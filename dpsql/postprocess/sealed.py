@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any, TypeVar
 
 import duckdb
@@ -73,8 +74,8 @@ _MANY_ROWS = 1000
 """A table of more has its answer fetched by column where that is sure: an object for each value takes time."""
 _SURE = frozenset({"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"})
 """What DuckDB gives as arrays with nothing lost; all other integers and decimals may become doubles."""
-_MAX_CHECKED, _LONGEST_CHECKED = 256, 20_000
-"""Statements, and characters of one, of which it is remembered that the engine takes them."""
+_MAX_CHECKED = 256
+"""Statements of which it is remembered, by a digest, that the engine takes them."""
 _FEW_ROWS = 16
 """Up to so many rows travel as parameters of the statement itself: a millisecond faster than as a table of arrays."""
 
@@ -202,13 +203,12 @@ class SealedEngine:
 
     def check(self, sql: str, tables: Sequence[ReleasedTable]) -> None:
         """Run a SELECT over tables without rows, once for each text and each types of columns. Raises as `run`."""
-        shapes = [(table.name, tuple((one.name, one.type) for one in table.columns)) for table in tables]
-        key = sql, tuple(shapes)
+        shapes = [(table.name, [(one.name, one.type) for one in table.columns]) for table in tables]
+        key = sha256(repr((sql, shapes)).encode()).digest()
         if self._shared.checked.get(key):
             return
         self.run(sql, tables)
-        if len(sql) <= _LONGEST_CHECKED:
-            self._shared.checked.put(key, True)
+        self._shared.checked.put(key, True)
 
     def run_large(
         self, sql: str, tables: Sequence[ReleasedTable | FetchedTable], *, seconds: float | None = None

@@ -453,3 +453,6 @@ def test_what_the_engine_takes_is_tried_once(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(EngineFailure):
             engine.check("SELECT a + 1 AS b FROM r0", empty(BOOLEAN))
     assert len(ran) == 5
+    for _ in range(2):
+        engine.check(f"SELECT a || '{'x' * 100_000}' AS b FROM r0", empty(TEXT))
+    assert len(ran) == 6, "however long it is"
