@@ -161,7 +161,8 @@ def _best(
         for level in levels_of(release.release.keys[number])
         if (plan := _planned(release, number, level, catalog, privacy)) is not None
     ]
-    plans = (release, *(plan for _, plan in planned), *(one for one in beside if _ties(one, release, number)))
+    tied = [one for one in beside if _ties(one, release, number)]
+    plans = (release, *(plan for _, plan in planned), *tied)
     partitions = _partitions(plans, number)
     if partitions is None or release.axes is None:
         return None
@@ -177,7 +178,7 @@ def _best(
         sums,
         1 if release.is_zcdp else 2,
         bool(running.shown),
-        _by_root(release, min(running.totals)) if release.may_be_summed else None,
+        _by_root(release, min(running.totals)) if release.may_be_summed and not tied else None,
     )
     best = _best_of(expected)
     if best is None:
@@ -290,7 +291,8 @@ class _Expected:
     the release's own first, then `levels` that may share it, then those that are drawn whatever is chosen and paid for
     elsewhere, and the variance of a group of each; `order`: the places of the own groups, along the key; `sums`: from
     which to which they go; `power`: of the loss, that variances fall with; `is_shown`: groups are, too; `by_root`: the
-    variance of running sums by square root in place of own groups and levels, None: they may not be drawn.
+    variance of running sums by square root in place of own groups and levels, where nothing else is drawn, None: they
+    may not be.
     """
 
     partitions: tuple[Partition, ...]
@@ -346,12 +348,8 @@ class _Expected:
         """Return the same where running sums by square root have all of the charge; None: that is not known."""
         if self.by_root is None:
             return None
-        drawn = {Sums((self.partitions[0],), by_root=True): 1 / self.by_root}
-        for i in range(1 + self.levels, len(self.spreads)):
-            one = Sums((self.partitions[i],))
-            drawn[one] = drawn.get(one, 0.0) + 1 / self.spreads[i]
-        spreads = tuple(1 / precision for precision in drawn.values())
-        design = design_of((len(self.partitions[0].groups),), tuple(drawn), spreads)
+        drawn = (Sums((self.partitions[0],), by_root=True),)
+        design = design_of((len(self.partitions[0].groups),), drawn, (self.by_root,))
         found = None if design is None else design.variances(self._weights)
         if found is None:
             return None
