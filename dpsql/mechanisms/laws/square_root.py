@@ -55,7 +55,10 @@ def sums_of(values: Array) -> Array:
     """Return Σ c_(t-s)·x_s over s <= t of whole numbers along the last axis, exactly: int64, or Python ints where 64
     bits do not hold them."""
     kernel = coefficients()[: values.shape[-1]]
-    if values.dtype != object and int(np.abs(values).max(initial=0)) >= _SAFE // sum(kernel):
+    largest = max(
+        int(values.max(initial=0)), -int(values.min(initial=0))
+    )  # not `abs`: -2^63 has none of 64 bits
+    if values.dtype != object and largest >= _SAFE // sum(kernel):
         values = values.astype(object)
     found = values * kernel[0]
     for k, one in enumerate(kernel[1:], 1):

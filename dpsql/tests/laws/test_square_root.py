@@ -4,7 +4,6 @@ each and undone without a bias, and no one takes them for the numbers of groups.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from dpsql import Session
 from dpsql.engine.proofs import prove_ledger
-from dpsql.mechanisms import Gaussian, Law, SquareRoot, UnknownLaw, law_of, laws
-from dpsql.mechanisms.laws.square_root import MOST_PLACES, coefficients, squared_of, sums_of
+from dpsql.mechanisms import Gaussian, Law, SquareRoot
+from dpsql.mechanisms.laws.square_root import squared_of, sums_of
 from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
 from dpsql.policy import Policy, parse_policy
@@ -31,6 +29,7 @@ from dpsql.release.levels import with_levels
 from dpsql.release.released import declared_groups
 from dpsql.release.verifying import certificate_of, rule_against
 from dpsql.testing.injected_noise import CountingNoise, ZeroNoise
+from dpsql.tests.mechanisms.test_square_root import moved
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 from dpsql.tests.support.random_databases import Database, databases, load, policy_text, without
@@ -87,34 +86,7 @@ def summed(made: World, sql: str) -> Plan:
     return plan
 
 
-def exact(k: int) -> int:
-    """Return c_k as it is defined, a half up."""
-    return math.floor(Fraction(256 * math.comb(2 * k, k), 4**k) + Fraction(1, 2))
-
-
-def moved(values: Sequence[Any]) -> list[int]:
-    """Return running sums by square root, by their definition."""
-    return [
-        sum(exact(t - s) * int(value) for s, value in enumerate(values[: t + 1])) for t in range(len(values))
-    ]
-
-
 # --- the numbers ------------------------------------------------------------------------------------------------
-
-
-def test_coefficients_are_those_of_the_square_root_rounded() -> None:
-    assert list(coefficients()[:300]) == [exact(k) for k in range(300)]
-    assert coefficients()[-1] == exact(MOST_PLACES - 1)
-    assert squared_of(365) == 192_976
-
-
-@given(st.lists(st.integers(-(2**66), 2**66), min_size=1, max_size=12))
-def test_sums_are_exact_whatever_the_numbers(values: list[int]) -> None:
-    small = np.array([value % 1000 for value in values], dtype=np.int64)
-    assert sums_of(np.array(values, dtype=object)).tolist() == moved(values)
-    assert sums_of(small).tolist() == moved(small.tolist())
-    wide = np.array([min(max(value, -(2**62)), 2**62) for value in values], dtype=np.int64)
-    assert sums_of(wide).tolist() == moved(wide.tolist())
 
 
 def test_no_neighbour_of_a_small_table_is_further_than_a_column() -> None:
@@ -133,28 +105,6 @@ def test_no_neighbour_of_a_small_table_is_further_than_a_column() -> None:
                 if times == 1:
                     reached.add(far)
         assert max(reached) == squared_of(places)
-
-
-def test_what_a_place_is_told_to_is_within_its_spread() -> None:
-    """And of a year a running total has the deviation of the square root itself, to three digits."""
-    kernel = np.array(coefficients(), dtype=float)
-    matrix = np.array([[kernel[t - s] if s <= t else 0.0 for s in range(365)] for t in range(365)])
-    inverse = np.linalg.inv(matrix)
-    law = SquareRoot.for_rho(squared_of(365), Fraction(1, 2))
-    assert (inverse**2).sum(axis=1).max() * float(law.scale) ** 2 <= float(law.spread)
-    totals = (np.cumsum(inverse, axis=0) ** 2).sum(axis=1) * float(law.scale) ** 2
-    assert math.sqrt(totals.mean()) == pytest.approx(2.782, abs=0.002)
-    assert math.sqrt(totals.max()) == pytest.approx(2.944, abs=0.002)
-
-
-def test_a_version_that_does_not_know_the_law_says_so(monkeypatch: Patch) -> None:
-    law = SquareRoot(Fraction(439))
-    assert law_of(law.text) == law
-    monkeypatch.delitem(laws._READERS, SquareRoot.name)
-    law_of.cache_clear()
-    with pytest.raises(UnknownLaw):
-        law_of(law.text)
-    law_of.cache_clear()
 
 
 # --- the loss ---------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ CLAIM_BEARING: dict[str, str] = {
     "mechanisms/laws/box.py": "noise of a box, and its exact sampler",
     "mechanisms/laws/noise.py": "the scale of Laplace and of Gaussian noise, of one coordinate and of several",
     "mechanisms/laws/rank.py": "the law of a choice by rank",
+    "mechanisms/laws/square_root.py": "the map of running sums by square root, its longest column, and the noise on them",
     "mechanisms/laws/truncated.py": "noise with an end, its delta, and the threshold of found keys under Gaussian noise",
     "mechanisms/laws/weighted.py": "noise of sums, means and fits, its bars, noise drawn in parts, a second draw that refines a first",
     "mechanisms/conversion.py": "from rho to (epsilon, delta)",
