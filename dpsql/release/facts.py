@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EngineFailure
-from ..regex import regex
 from ..verify.certificate import Calendar, Facts, ForeignKey, Table, Unit, When
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ Path = tuple[str, str]
 Run = Callable[[str], list[tuple[Any, ...]]]
 KeyChecks = Callable[[str, tuple[str, ...], str], "KeyCheck | None"]
 
-_ALIKE = regex(
+_ALIKE = re.compile(
     r"(?:U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL|NUMERIC|BOOLEAN|DATE|UUID|BLOB|BYTEA|VARCHAR|TEXT|NAME|ENUM"
     r"|CHARACTER VARYING|TIMESTAMP)(?:\(.*\))?(?: WITH(?:OUT)? TIME ZONE)?",
     re.IGNORECASE | re.DOTALL,
