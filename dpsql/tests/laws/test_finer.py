@@ -334,7 +334,7 @@ def test_answer_from_what_is_another(
 def test_answer_from_another_epoch(desk: OpenDesk, monkeypatch: Patch) -> None:
     from dpsql.budget import ledger_store
 
-    plant(monkeypatch, ledger_store._groupings, ("m.epoch = ?", "m.epoch <= ?"))
+    plant(monkeypatch, ledger_store._groupings_of, ("m.epoch = (", "m.epoch <= ("))
     with pytest.raises(AssertionError):
         check_other_questions_are_asked_anew(desk)
 
