@@ -18,6 +18,8 @@ else:
             self._made_of = text, flags
 
         def __getattr__(self, name):
+            if name.startswith("__"):  # a copy asks before it is made
+                raise AttributeError(name)
             compiled = re.compile(*self._made_of)
             for each in _METHODS:
                 setattr(self, each, getattr(compiled, each))

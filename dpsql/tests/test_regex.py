@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from importlib import import_module
 from pathlib import Path
@@ -38,3 +39,10 @@ def test_every_one_of_a_module_can_be_compiled(user: Path) -> None:
     ours = [one for one in vars(module).values() if isinstance(one, type(regex.regex("")))]
     assert ours
     assert all(re.compile(one.pattern, one.flags).groups == one.groups for one in ours)
+
+
+def test_it_is_copied_before_it_is_compiled_and_after() -> None:
+    named = regex.regex("a+", re.ASCII)
+    assert copy.copy(named).fullmatch("aa")
+    assert named.fullmatch("aa")
+    assert copy.copy(named).fullmatch("aa")
