@@ -39,7 +39,7 @@ from ..errors import DpsqlError, EngineFailure, Position, Refusal
 from ..mechanisms import ATTO, NANO
 from ..plan.planner import Plan
 from ..records import dataclass
-from ..release.batch_split import Drawn, relative_errors, split, wishing
+from ..release.batch_split import Drawn, relative_errors, scaled, split, wishing
 from ..release.beside import find_together
 from ..release.consistent import consistent
 from ..release.levels import with_levels
@@ -243,17 +243,26 @@ class _Planner:
         """Return the statements as each wishes for what it has of a split.
 
         Split so, one draw may answer what another was for: then that one's part is the others', as if nothing were
-        stored.
+        stored. Where one does not answer quite what it is wished to, and more is drawn beside it, each has less, until
+        all of them are within the total.
         """
-        while True:
+        for tried in itertools.count():
             drawn = [step.drawn for step in walk]
             final = [self._with(step, wishing(step.drawn, losses, drawn)) for step in walk]
             if self.total is None:
                 return final
             again, _ = self._walk(final, None, is_final=True)
-            if len(_losses(again)) >= len(losses):
+            if len(_losses(again)) < len(losses):
+                walk, losses = again, self._split(again)
+                continue
+            total, _, is_zcdp = self._limits()
+            needed = self._price([step for step in again if step.asked.statement.has_own])
+            spent = self._price(again) - needed
+            if spent <= total - needed:
                 return final
-            walk, losses = again, self._split(again)
+            part = (total - needed) / spent * (1 - Fraction(min(tried, 99), 100))
+            losses = scaled(losses, _own(walk), part, is_zcdp=is_zcdp)
+        raise AssertionError
 
     def _is_settled(self, step: _Step, pending: Pending) -> bool:
         """Say whether all that is drawn still answers a statement of intermediate results as it is answered first."""
@@ -326,24 +335,27 @@ class _Planner:
 
     def _split(self, walk: Sequence[_Step]) -> dict[int, Fraction]:
         """Return what each draw is to cost: what the file's own settings need first, the rest for the others."""
-        assert self.total is not None
-        is_zcdp = self.session.policy.privacy.accounting.value == "zcdp"
+        total, most, is_zcdp = self._limits()
         own = [step for step in walk if step.asked.statement.has_own]
-        kept = frozenset(entry for step in own for entry in step.drawn.owed.values())
         needed = self._price(own)
-        total, most = self.total, self.session.policy.defaults.max_epsilon
-        if is_zcdp:
-            total, most = total**2 / 2, most**2 / 2
         if needed > total or (needed == total and any(step.drawn.owed for step in walk if step not in own)):
             said = decimal_text(
                 needed if not is_zcdp else Fraction(int((2 * needed * ATTO * ATTO) ** 0.5), ATTO)
             )
             raise Refusal(
                 f"what the file itself asks for takes epsilon {said}, and all of it is to take "
-                f"{decimal_text(self.total)}",
+                f"{decimal_text(self.total or total)}",
                 sqlstate="PV301", hint="give more, or leave --epsilon out: then the price is found",
             )  # fmt: skip
-        return split([step.drawn for step in walk], kept, total - needed, most, is_zcdp=is_zcdp)
+        return split([step.drawn for step in walk], _own(walk), total - needed, most, is_zcdp=is_zcdp)
+
+    def _limits(self) -> tuple[Fraction, Fraction, bool]:
+        """Return the most of all statements and of one, in what adds up, and whether that is rho."""
+        assert self.total is not None
+        total, most = self.total, self.session.policy.defaults.max_epsilon
+        if self.session.policy.privacy.accounting.value == "zcdp":
+            return total**2 / 2, most**2 / 2, True
+        return total, most, False
 
     def _with(self, step: _Step, plan: Plan) -> _Asked:
         if plan == step.prepared.plan:
@@ -454,6 +466,13 @@ class _Planner:
             rows=[],
             intermediates=[],
         )
+
+
+def _own(walk: Sequence[_Step]) -> frozenset[int]:
+    """Return the draws of statements that name their own epsilon."""
+    return frozenset(
+        entry for step in walk if step.asked.statement.has_own for entry in step.drawn.owed.values()
+    )
 
 
 def _losses(walk: Sequence[_Step]) -> dict[int, Fraction]:

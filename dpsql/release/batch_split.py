@@ -94,11 +94,21 @@ def split(
         free = sum((losses[entry] for entry in one.draws - kept), Fraction(0))
         room = most - sum((losses[entry] for entry in one.draws & kept), Fraction(0))
         if free > room:
-            for entry in one.draws - kept:
-                losses[entry] = max(
-                    Fraction(int(losses[entry] * room / free * unit), unit), Fraction(1, unit)
-                )
+            losses |= scaled(
+                {entry: losses[entry] for entry in one.draws}, kept, room / free, is_zcdp=is_zcdp
+            )
     return losses
+
+
+def scaled(
+    losses: Mapping[int, Fraction], kept: frozenset[int], part: Fraction, *, is_zcdp: bool
+) -> dict[int, Fraction]:
+    """Return a part of what each draw is to cost, cut down, but for `kept` ones."""
+    unit = ATTO if is_zcdp else NANO
+    return {
+        entry: loss if entry in kept else max(Fraction(int(loss * part * unit), unit), Fraction(1, unit))
+        for entry, loss in losses.items()
+    }
 
 
 def _weighed(one: Drawn) -> dict[int, float]:
