@@ -32,7 +32,7 @@ _SHOWN = 72
 
 
 @click.command()
-@click.argument("source_file", metavar="FILE", type=click.File("r", encoding="utf-8-sig"), required=False)
+@click.argument("source_file", metavar="[FILE]", type=click.File("r", encoding="utf-8-sig"), required=False)
 @click.option(
     "--epsilon",
     metavar="TOTAL",
@@ -87,8 +87,9 @@ def release(
     may call it each day. It needs [privacy.time] in the policy.
 
     With --workload 'ranges(loan.loaned_on)' the file is one statement, the running total of rows along that column. It
-    is drawn by days, weeks, months, quarters and years, so that days, months, ranges and totals of these rows are free
-    afterwards where they are told as exactly as is asked for. Give it several times the epsilon of what will be asked.
+    is drawn by days, weeks, months, quarters and years, or as running sums, so that days, months, ranges and totals of
+    these rows are free afterwards where they are told as exactly as is asked for. Give it several times the epsilon of
+    what will be asked.
 
     \b
       dpsql release dashboard.sql --dry-run

@@ -699,9 +699,14 @@ def is_read(law: Law) -> bool:
     return is_observed(law) or (isinstance(law, SquareRoot) and law.drawn.spread >= 1)
 
 
+def is_numbers(law: Law) -> bool:
+    """Say whether what is drawn under a law is a number plus noise of its own."""
+    return law.is_additive and not law.is_joint and not isinstance(law, Coordinate)
+
+
 def is_observed(law: Law) -> bool:
     """Say whether what is drawn under a law is a number plus noise of its own, of more than a step of the lattice."""
-    return law.is_additive and not law.is_joint and not isinstance(law, Coordinate) and law.spread >= 1
+    return is_numbers(law) and law.spread >= 1
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,15 @@ from ..records import dataclass
 from ..relation.catalog import Catalog, Scalar
 from ..relation.expressions import fields_of
 from .consistent import draws_of
-from .estimate import Sums, design_of, is_observed
+from .estimate import Sums, design_of, is_numbers, is_observed
 from .released import Array
 from .run import ReleasedRows
 
 _FEWEST = 16
 """Groups along a key from which on levels are looked for."""
+_MOST_SUMMED = 400
+"""Groups along a key up to which their sums may be drawn by square root: each number beside such a draw is of a kind of
+its own, and a table of it with some more shapes is to be within `MOST_FORMS` (`estimate.py`)."""
 _LOOKED_AT = 16
 """Groups whose sums, and whose own numbers, stand with their error for all."""
 _WORTH = 0.98
@@ -78,6 +81,9 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
         own = [one.loss.added - sum(parts) for one, *parts in zip(release.measures, *each, strict=True)]
         if not all(part > 0 for parts in (*each, own) for part in parts):
             continue
+        spent = [one.spending(parts) for one, parts in zip((release, *levels), (own, *each), strict=True)]
+        if not all(is_observed(one.law) for plan in spent for one in plan.measures):
+            continue
         strategies.append(
             Strategy(
                 number,
@@ -89,8 +95,8 @@ def with_levels(planned: Plan, catalog: Catalog, beside: Sequence[ReleasePlan] =
                 _said_of(running),
             )
         )
-        releases[number] = release.spending(own)
-        releases += [level.spending(parts) for level, parts in zip(levels, each, strict=True)]
+        releases[number], *more = spent
+        releases += more
     if not strategies:
         return planned
     return replace(planned, releases=tuple(releases), strategies=tuple(strategies), plain=planned)
@@ -119,7 +125,7 @@ def _may_have_levels(release: ReleasePlan, running: Running) -> bool:
         and len(axes[running.key].values) >= _FEWEST
         and all(isinstance(release.formulas[i], Linear) for i in running.totals)
         and all(
-            one.choice is None and is_observed(one.law) and release.family(i, predicate) is not None
+            one.choice is None and is_numbers(one.law) and release.family(i, predicate) is not None
             for i, one in enumerate(release.measures)
         )
     )
@@ -170,6 +176,7 @@ def _best(
     sums = _sums(running, len(order))
     if not sums:
         return None
+    is_summable = release.may_be_summed and len(order) <= _MOST_SUMMED
     expected = _Expected(
         partitions,
         tuple(_spread(plan, min(running.totals)) for plan in plans),
@@ -178,7 +185,7 @@ def _best(
         sums,
         1 if release.is_zcdp else 2,
         bool(running.shown),
-        _by_root(release, min(running.totals)) if release.may_be_summed and not tied else None,
+        _by_root(release, min(running.totals)) if is_summable and not tied else None,
     )
     best = _best_of(expected)
     if best is None:

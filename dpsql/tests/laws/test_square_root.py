@@ -16,8 +16,9 @@ import pytest
 from hypothesis import example, given, settings
 
 from dpsql import Session
+from dpsql.engine import batch
 from dpsql.engine.proofs import prove_ledger
-from dpsql.mechanisms import Gaussian, Law, SquareRoot
+from dpsql.mechanisms import ATTO, Gaussian, Law, SquareRoot
 from dpsql.mechanisms.laws.square_root import squared_of, sums_of
 from dpsql.plan.planner import Plan
 from dpsql.plan.release_plan import ReleasePlan
@@ -242,6 +243,30 @@ def test_asked_again_for_more_only_what_is_missing_is_drawn(desk: OpenDesk, tmp_
     assert len(proofs) == 2
     assert not any(one.is_wrong for one in proofs)
     assert all(one.proof is not None for one in proofs)
+
+
+def test_beyond_a_step_of_the_groups_noise_sums_are_drawn_too(desk: OpenDesk, tmp_path: Path) -> None:
+    """Where noise on a group alone would be less than a step, that on sums is not."""
+    session = opened(desk, tmp_path, ORDINARY)
+    session.execute("SET dpsql.epsilon = 1.5")
+    assert "by a square root" in " ".join(str(session.explain(AGES)).split())
+
+
+MOVING = "SELECT age, SUM(COUNT(*)) OVER (ORDER BY age ROWS BETWEEN 9 PRECEDING AND CURRENT ROW) AS n FROM person GROUP BY age"
+
+
+def check_files(session: Session) -> None:
+    for texts in ((AGES, AGES), (AGES, MOVING), (AGES, AGES, MOVING)):
+        found = batch.price_batch(session, batch.read_batch(session, ";\n".join(texts)), Fraction(1, 2))
+        assert 0 < Fraction(found.charge.rho_atto, ATTO) <= Fraction(1, 8)
+
+
+def test_a_file_costs_no_more_than_its_total(desk: OpenDesk, tmp_path: Path, monkeypatch: Patch) -> None:
+    session = opened(desk, tmp_path, ORDINARY)
+    check_files(session)
+    plant(monkeypatch, batch._Planner._settled, ("if spent <= total - needed:", "if spent:"))
+    with pytest.raises(AssertionError):
+        check_files(session)
 
 
 def spent(session: Session, sql: str) -> tuple[int, Sequence[str]]:
