@@ -111,9 +111,7 @@ def release(
     chosen = "json" if wants_json() else format_name
     if (source_file is None) != bool(workloads):
         raise click.UsageError("Give FILE or --workload, not both.")
-    script = (
-        ";\n".join(map(_running_total, workloads)) if source_file is None else script_text(None, source_file)
-    )
+    script = script_text(None, source_file) if source_file else ";\n".join(map(_running_total, workloads))
     assert script is not None
     total = None if epsilon is None else parse_epsilon(epsilon)
     with _new_folder(folder) as draft, open_session(settings.policy_path, settings.analyst) as running:

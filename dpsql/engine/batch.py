@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 _MOST = 200
 """Statements of a batch."""
+_MOST_TRIED = 20
+"""Times that a split is settled; a total of which the least shares do not fit is refused then."""
+_LESS = Fraction(999, 1000)
 _IMAGINED = 2**62
 """Draws that are only planned have numbers from here on."""
 
@@ -246,7 +249,7 @@ class _Planner:
         stored. Where one does not answer quite what it is wished to, and more is drawn beside it, each has less, until
         all of them are within the total.
         """
-        for tried in itertools.count():
+        for _ in range(_MOST_TRIED):
             drawn = [step.drawn for step in walk]
             final = [self._with(step, wishing(step.drawn, losses, drawn)) for step in walk]
             if self.total is None:
@@ -260,9 +263,8 @@ class _Planner:
             spent = self._price(again) - needed
             if spent <= total - needed:
                 return final
-            part = (total - needed) / spent * (1 - Fraction(min(tried, 99), 100))
-            losses = scaled(losses, _own(walk), part, is_zcdp=is_zcdp)
-        raise AssertionError
+            losses = scaled(losses, _own(walk), (total - needed) / spent * _LESS, is_zcdp=is_zcdp)
+        raise self._too_little("what these statements draw does not fit into epsilon")
 
     def _is_settled(self, step: _Step, pending: Pending) -> bool:
         """Say whether all that is drawn still answers a statement of intermediate results as it is answered first."""
@@ -342,12 +344,17 @@ class _Planner:
             said = decimal_text(
                 needed if not is_zcdp else Fraction(int((2 * needed * ATTO * ATTO) ** 0.5), ATTO)
             )
-            raise Refusal(
-                f"what the file itself asks for takes epsilon {said}, and all of it is to take "
-                f"{decimal_text(self.total or total)}",
-                sqlstate="PV301", hint="give more, or leave --epsilon out: then the price is found",
-            )  # fmt: skip
+            raise self._too_little(
+                f"what the file itself asks for takes epsilon {said}, and all of it is to take"
+            )
         return split([step.drawn for step in walk], _own(walk), total - needed, most, is_zcdp=is_zcdp)
+
+    def _too_little(self, said: str) -> Refusal:
+        assert self.total is not None
+        return Refusal(
+            f"{said} {decimal_text(self.total)}",
+            sqlstate="PV301", hint="give more, or leave --epsilon out: then the price is found",
+        )  # fmt: skip
 
     def _limits(self) -> tuple[Fraction, Fraction, bool]:
         """Return the most of all statements and of one, in what adds up, and whether that is rho."""

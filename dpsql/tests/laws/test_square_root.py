@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from dpsql import Session
 from dpsql.engine import batch
 from dpsql.engine.proofs import prove_ledger
+from dpsql.errors import Refusal
 from dpsql.mechanisms import ATTO, Gaussian, Law, SquareRoot
 from dpsql.mechanisms.laws.square_root import squared_of, sums_of
 from dpsql.plan.planner import Plan
@@ -267,6 +268,16 @@ def test_a_file_costs_no_more_than_its_total(desk: OpenDesk, tmp_path: Path, mon
     plant(monkeypatch, batch._Planner._settled, ("if spent <= total - needed:", "if spent:"))
     with pytest.raises(AssertionError):
         check_files(session)
+
+
+def test_a_total_of_which_no_share_is_left_is_refused(desk: OpenDesk, tmp_path: Path) -> None:
+    """Each draw takes a part of what adds up at least: what none is left of is refused, and ends."""
+    session = opened(desk, tmp_path, ORDINARY)
+    own = "SET dpsql.epsilon = 0.1;\nSELECT COUNT(*) FROM person WHERE age > 3;\nRESET dpsql.epsilon;\n"
+    statements = batch.read_batch(session, own + ";\n".join((AGES, SCORES)))
+    with pytest.raises(Refusal, match="does not fit") as raised:
+        batch.price_batch(session, statements, Fraction("0.100000000000000001"))
+    assert raised.value.sqlstate == "PV301"
 
 
 def spent(session: Session, sql: str) -> tuple[int, Sequence[str]]:
