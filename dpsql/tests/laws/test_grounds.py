@@ -498,7 +498,7 @@ FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (policy_catalog._said_of, "column.max_length,", "None,", NICK),
     (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
     (policy_catalog._unit_content, "unit.is_not_null, ", "", NULL),
-    (policy_catalog._grounds, "while table.unit", "while False and table.unit", NULL),
+    (policy_catalog._Grounded._grounds, "while table.unit", "while False and table.unit", NULL),
     (release_plan._read_in, "yield from _grounds(item.source.table)", "pass", ROWS),
     (release_plan._read_in, "if index >= start:", "if False:", AMOUNT),
     (release_plan._read_in, "item.on", "()", AMOUNT),
