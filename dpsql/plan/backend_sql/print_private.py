@@ -303,10 +303,8 @@ class PrivatePrinter:
             shown = f"({self.dialect.clamp(shown, ends[0], ends[1])})"
         shown = self.dialect.on_scale(shown, expr.type)
         factor = (1 / facts.grid).numerator
-        if factor == 1:
-            return Number(self.dialect.cast(shown, kind), facts.grid, reach)
-        if reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
-            return Number(self.dialect.cast(f"{shown} * {factor}", kind), facts.grid, reach)
+        if factor == 1 or reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
+            return Number(self.dialect.whole(shown, factor, reach, kind), facts.grid, reach)
         if factor > 10**18:
             raise Refusal(
                 "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
@@ -519,7 +517,7 @@ class PrintedValue:
 
     `known`: a column that is NULL where z is. `ends`: the rows are not clamped, so each sum of them is: to so
     many times the ends as it has values. `is_split`: z is a BIGINT whose sums are not, and are
-    taken in two parts.
+    taken in two parts. `reach`: of decimals, the largest size of an integer that they are.
     """
 
     dialect: Dialect
@@ -528,6 +526,7 @@ class PrintedValue:
     ends: tuple[int, int] | None = None
     known: str = ""
     is_split: bool = False
+    reach: int = 0
 
     @property
     def count(self) -> str:
@@ -546,7 +545,7 @@ class PrintedValue:
 
     def whole(self) -> str:
         """Return z of a row, in lattice integers, as a BIGINT."""
-        return f"CAST(({self.z}){f' * {self.factor}' if self.factor != 1 else ''} AS BIGINT)"
+        return self.dialect.whole(f"({self.z})", self.factor, self.reach, "BIGINT")
 
     def above(self, low: int) -> str:
         """Return z - low of a row."""
@@ -624,9 +623,9 @@ def _of_column(
     held = column.facts is None and printer.is_held(expr, lattice.lo, lattice.hi)
     clamped = name if held else dialect.clamp(name, lo, hi)
     if not in_rows and dialect.sums_widen and not dialect.is_open(expr.type):
-        return PrintedValue(dialect, clamped, factor, known=name)
+        return PrintedValue(dialect, clamped, factor, known=name, reach=lattice.reach)
     kind = "BIGINT" if is_split else _summand(dialect, lattice)
-    whole = dialect.cast(f"({clamped}){f' * {factor}' if factor > 1 else ''}", kind)
+    whole = dialect.whole(f"({clamped})", factor, lattice.reach, kind)
     if in_rows:
         return PrintedValue(dialect, item(whole, "z"), 1, is_split=is_split)
     return PrintedValue(dialect, whole, 1, known=name)

@@ -459,6 +459,10 @@ class Dialect(ABC):
         """Return a BIGINT divided by 2^bits, rounded down."""
         return f"({sql} >> {bits})"
 
+    def whole(self, sql: str, factor: int, reach: int, kind: str) -> str:
+        """Return an exact number times a power of ten as an integer of a type (`kind`), no larger than `reach`."""
+        return self.cast(f"{sql} * {factor}" if factor > 1 else sql, kind)
+
     def wide_sum(self, total: str) -> str:
         """Return a sum of integers as a HUGEINT, which it may be already."""
         return self.forms["wide_sum"].format(total)

@@ -11,6 +11,8 @@ from ...relation.types import Kind, SqlType
 from .dialect import Dialect, Patterns, Re2Patterns
 from .quote import identifier, text
 
+DECIMAL_REACH = 10**18
+"""What the digits of a decimal stay below that is one of 64 bits."""
 _LEAST_TAKE = 1_000_000
 """min(x, n) takes an n below it."""
 DIRECT_BITS = 22
@@ -115,6 +117,12 @@ class DuckDBDialect(Dialect):
 
     def quotient(self, left: str, right: str, *, wide: bool, most: int) -> str:
         return f"({left} // {right})"
+
+    def whole(self, sql: str, factor: int, reach: int, kind: str) -> str:
+        # A product of decimals of at most 18 digits has no more of them, and raises: it keeps those after the point.
+        if factor > 1 and reach * factor >= DECIMAL_REACH:
+            sql = f"CAST({sql} AS DECIMAL(38, {len(str(factor)) - 1}))"
+        return super().whole(sql, factor, reach, kind)
 
     def summand(self, largest_sum: int) -> str:
         return "BIGINT"

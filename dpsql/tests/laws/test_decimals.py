@@ -1,0 +1,135 @@
+"""L2, L3: what is computed of decimals is exact, and raises for no row, up to the last digit that a column holds.
+
+An engine whose products of decimals have the digits of their factors raises where one has more: of one row that is at
+the end of its bounds (soundness.md 1.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from dpsql.errors import EngineFailure
+from dpsql.plan.dialects.dialect import Dialect
+from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
+from dpsql.plan.measures.measurements import WEIGHT
+from dpsql.policy import parse_policy
+from dpsql.tests.support.inserted import insert_texts
+from dpsql.tests.support.postgres_server import PostgresServer
+
+from .measured import World, measure_release, world
+
+COLUMNS = {"a": (18, 6), "b": (18, 2), "c": (9, 2), "e": (4, 3), "f": (18, 0), "w": (38, 9)}
+"""Digits in all, and after the point."""
+BOUNDS = {
+    "a": (0, 2 * 10**9), "b": (-(10**16), 10**16), "c": (-(10**6), 10**6), "e": (0, 1), "f": (0, 10**18),
+    "w": (-(10**9), 10**9),
+}  # fmt: skip
+"""Beyond what some of the columns hold, so that nothing is clamped there, and at the ends of others."""
+_LISTED = ", ".join(f"{name} DECIMAL{digits}" for name, digits in COLUMNS.items())
+SCHEMA = f"""
+CREATE TABLE person (id INTEGER PRIMARY KEY, {_LISTED});
+CREATE TABLE visit (owner INTEGER NOT NULL, {_LISTED})
+"""
+_BOUNDED = "\n".join(f"{name} = {{ bounds = [{low}, {high}] }}" for name, (low, high) in BOUNDS.items())
+POLICY = f"""
+database = "duckdb:laws.db"
+[privacy]
+epsilon = 10
+delta = 1e-6
+[defaults]
+epsilon = 1
+[tables.person]
+unit = "id"
+[tables.person.columns]
+{_BOUNDED}
+[tables.visit]
+unit = {{ column = "owner", references = "person.id" }}
+max_rows = 2
+[tables.visit.columns]
+{_BOUNDED}
+"""
+
+
+def cells(name: str) -> list[int | None]:
+    """Return what the column holds, in units of its last digit."""
+    most = 10 ** COLUMNS[name][0] - 1
+    return [most, -most, 1, -1, 0, None]
+
+
+def shown(name: str, cell: int | None) -> str | None:
+    """Return a cell as a text."""
+    if cell is None:
+        return None
+    whole, part = divmod(abs(cell), 10 ** COLUMNS[name][1])
+    return f"{'-' if cell < 0 else ''}{whole}.{part:0{COLUMNS[name][1]}}"
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None) -> Iterator[World]:
+    """Rows at all ends, two people with more than R of them."""
+    folder = tmp_path_factory.mktemp("decimals")
+    with world(
+        folder, policy=parse_policy(POLICY, folder / "laws.toml"), schema=SCHEMA, server=engine
+    ) as made:
+        fill(made.connection)
+        made.refresh()
+        yield made
+
+
+def fill(connection: duckdb.DuckDBPyConnection) -> None:
+    columns = ([shown(name, cell) for cell in cells(name)] for name in COLUMNS)
+    rows = list(zip(*columns, strict=True))
+    insert_texts(connection, "person", [(str(i), *row) for i, row in enumerate(rows)])
+    owned = [(str(owner), *row) for i, row in enumerate(rows) for owner in (0, 1, 10 + i)]
+    insert_texts(connection, "visit", owned)
+
+
+def asked(name: str) -> tuple[str, ...]:
+    return (
+        f"SELECT SUM({name}), COUNT({name}) FROM {{table}}",
+        f"SELECT AVG({name}) FROM {{table}}",
+        f"SELECT VAR_POP({name}) FROM {{table}}",
+        f"SELECT SUM({name} + 1) FROM {{table}}",
+        f"SELECT SUM(1 - {name}) FROM {{table}}",
+        f"SELECT SUM(-{name}) FROM {{table}}",
+        f"SELECT COUNT(*) FROM {{table}} WHERE {name} + 1 > 3",
+        f"SELECT COUNT(*) FROM {{table}} WHERE round({name}) = 3 OR abs({name}) > 2.5",
+        f"SELECT MEDIAN({name}) FROM {{table}}",
+    )
+
+
+def measured(world: World, sql: str) -> list[object]:
+    with world.backend.snapshot() as snapshot:
+        return [measure_release(release, snapshot) for release in world.plan(sql).releases]
+
+
+@pytest.mark.parametrize("table", ["person", "visit"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_no_row_at_the_end_of_its_digits_raises(ends: World, name: str, table: str) -> None:
+    for sql in asked(name):
+        assert measured(ends, sql.format(table=table)), sql
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_sums_are_those_of_whole_numbers(ends: World, name: str) -> None:
+    """Python's own: each value within its bounds, in units of its last digit."""
+    low, high = (end * 10 ** COLUMNS[name][1] for end in BOUNDS[name])
+    whole = [min(max(cell, low), high) for cell in cells(name) if cell is not None]
+    (release,) = ends.plan(f"SELECT SUM({name}) FROM person").releases
+    with ends.backend.snapshot() as snapshot:
+        found = measure_release(release, snapshot)[0]
+    assert sum(coordinates[0] for coordinates in found.values()) in (sum(whole), WEIGHT * sum(whole))
+
+
+def test_a_product_that_stays_narrow_would_be_seen(ends: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's own eye: without the wider type a row at the end of its digits raises."""
+    monkeypatch.setattr(DuckDBDialect, "whole", Dialect.whole)
+    sql = "SELECT COUNT(*) FROM person WHERE a + 1 > 3"
+    if ends.twin is not None:
+        assert measured(ends, sql), "a numeric has any digits"
+        return
+    with pytest.raises(EngineFailure):
+        measured(ends, sql)
