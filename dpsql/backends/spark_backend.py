@@ -4,8 +4,8 @@ House rules:
 
 1. Spark has no transaction that only reads, and no role here that can only read: one query is sent, which
    `require_query` has looked at, what else the server's rights allow is the owner's to mend (soundness.md 4.4, D04).
-2. A snapshot is the version of the tables that was recorded: they are looked at when it begins, and after each result,
-   before the last of its rows is given.
+2. A snapshot is the version of the tables that was recorded: they are looked at before it begins, and those that a
+   statement reads after its result, before the last of its rows is given.
 3. A session that a statement failed in, or was stopped in, is released: nothing of it stays on the server.
 
 House rules, values on their way to Spark and back:
@@ -357,7 +357,7 @@ class SparkSnapshot:
         while True:
             following = None if chunk is None else self._call("fetch", lambda: next(rows, None))
             if following is None:
-                self._call("tables", self._check)
+                self._call("tables", lambda: self._check(sql))
             if chunk is not None:
                 yield chunk
             if following is None:
@@ -373,11 +373,12 @@ class SparkSnapshot:
             raise EngineFailure("run: an answer without columns")
         kinds = batches[0].schema.types
         found = [array_of([batch.column(i) for batch in batches], kind) for i, kind in enumerate(kinds)]
-        self._check()
+        self._check(sql)
         return found
 
-    def _check(self) -> None:
-        self._opened.check(self._connection.session)
+    def _check(self, sql: str) -> None:
+        """Look at what a statement has read. Raises FilesChanged."""
+        self._opened.check(self._connection.session, self._opened.read_by(sql))
 
     def _give_up(self) -> None:
         """Stop reading an earlier result: what still runs for it has to end, and the session with it."""

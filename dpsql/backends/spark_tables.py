@@ -8,6 +8,8 @@ House rules (soundness.md 1.32):
    statement that was printed for one version fails where another one is read.
 3. A file is known by its name, its size and the time of its last change, before and after each result. Spark shows no
    more of it without reading it: its rows were counted and hashed when it was recorded, and are when the owner checks.
+   A look is a query of its own, which takes as long as a small statement: the one that followed a result is the one
+   before the next, for `_FRESH_SECONDS`.
 4. Messages name files and what to do. They hold nothing of what is in a file.
 
 What Spark's catalog says of a table, as dpsql sees it: names, types, and how each column is read.
@@ -22,8 +24,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -199,6 +202,8 @@ _READ_AS_IT_IS = {
 _FILE = ("path", "length", "unix_millis(CAST(modificationTime AS TIMESTAMP_LTZ))")
 _NO_HASH = regex(r"map<|variant|interval|geo")
 _REFRESH = "dpsql refresh"
+_FRESH_SECONDS = 10
+"""For how long what a look has found is taken for what another one would find, where one is to follow a result."""
 _MISSING = "PATH_NOT_FOUND"
 
 
@@ -262,6 +267,7 @@ class PinnedTables:
         from them."""
         self._files, self._is_recorded = files, is_recorded
         self._names = None if names is None else frozenset(names)
+        self._last = OpenTables(LiveSchema("", ()), {})
         self._made: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
         self._defaults: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -272,19 +278,26 @@ class PinnedTables:
         """
         if self._files is None:
             return OpenTables(_read_schema(session, self._names), {})
-        pins = self._known(session)
-        found = OpenTables(_live(self._default(session), self._files, pins), pins)
-        if self._is_recorded:
-            found.check(session)
+        found = self._opened(self._default(session), self._known(session))
+        if self._is_recorded and (names := found.unseen()):
+            found.check(session, names)
         made = self._made.setdefault(session, {})
-        for name, one in pins.items():
-            view = view_name(_path_of(name, found.schema.default_schema), one)
+        for name, view in found.views.items():
             if made.get(name) != view:
-                _frame(session, one).selectExpr(*map(_shown, one.fields.fields)).createOrReplaceTempView(
-                    _quoted(view)
-                )
+                one = found.pins[name]
+                shown = _frame(session, one).selectExpr(*map(_shown, one.fields.fields))
+                shown.createOrReplaceTempView(_quoted(view))
                 made[name] = view
         return found
+
+    def _opened(self, default: str, pins: SparkPins) -> OpenTables:
+        """Return what follows from a record, as it was made last where it is the same: a table may have many files."""
+        assert self._files is not None
+        last = self._last
+        if last.schema.default_schema != default or last.pins != pins:
+            views = {name: view_name(_path_of(name, default), one) for name, one in pins.items()}
+            self._last = last = OpenTables(_live(default, self._files, pins), pins, views)
+        return last
 
     def _default(self, session: SparkSession) -> str:
         """Return a session's schema, asked for once, which takes as long as a small query: nothing sent changes it."""
@@ -306,25 +319,47 @@ class PinnedTables:
 
 @dataclass(frozen=True)
 class OpenTables:
-    """Tables that are open in a session: what they are for a plan, and whether they are still what was recorded."""
+    """Tables that are open in sessions: what they are for a plan, and whether they are still what was recorded.
+
+    `views`: through which statements read them; `seen`: when a look began that found them as they were recorded, in
+    seconds of the monotonic clock. All by the names of the policy.
+    """
 
     schema: LiveSchema
     pins: SparkPins
+    views: Mapping[str, str] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
 
-    def check(self, session: SparkSession) -> None:
-        """Raise FilesChanged unless every table is what it was when it was recorded. Raises what Spark raises."""
-        recorded = {one.path: one for table in self.pins.values() for one in table.files}
-        if recorded:
-            found = {one.path: one for one in _there(session, [*recorded])}
-            for name, table in self.pins.items():
-                for one in table.files:
-                    if found.get(one.path) != one:
-                        raise FilesChanged(
-                            f"tables: {one.path} of {name} is not what was recorded", is_recorded=True
-                        )
-        for name, table in self.pins.items():
+    def unseen(self) -> list[str]:
+        """Return the tables that nobody has looked at for a while."""
+        since = time.monotonic() - _FRESH_SECONDS
+        return [name for name in self.pins if self.seen.get(name, since) <= since]
+
+    def read_by(self, sql: str) -> list[str]:
+        """Return the tables that a statement reads: each by its view's name; all, where it has none."""
+        return [name for name, view in self.views.items() if _quoted(view) in sql] or [*self.pins]
+
+    def check(self, session: SparkSession, names: Collection[str] | None = None) -> None:
+        """Raise FilesChanged unless tables are what they were when they were recorded; `names`: which, None: all.
+
+        Raises what Spark raises.
+        """
+        began = time.monotonic()
+        asked = {name: self.pins[name] for name in (self.pins if names is None else names)}
+        paths = {one.path for table in asked.values() for one in table.files}
+        found = {one.path: one for one in _there(session, [*paths])} if paths else {}
+        for name, table in asked.items():
+            for one in table.files:
+                if found.get(one.path) != one:
+                    raise self._changed(f"{one.path} of {name} is not what was recorded")
             if table.kind == "delta" and _identity(session, table.table) != table.identity:
-                raise FilesChanged(f"tables: {name} is another table than was recorded", is_recorded=True)
+                raise self._changed(f"{name} is another table than was recorded")
+            self.seen[name] = began
+
+    def _changed(self, what: str) -> FilesChanged:
+        """Return what to raise; from now on each statement is preceded by a look, until one finds nothing."""
+        self.seen.clear()
+        return FilesChanged(f"tables: {what}", is_recorded=True)
 
 
 def view_name(path: tuple[str, str], pinned: PinnedTable) -> str:

@@ -16,10 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from dpsql.backends import spark_connection
+from dpsql.backends import spark_connection, spark_tables
 from dpsql.backends.spark_backend import SparkBackend
 from dpsql.backends.spark_tables import (
     Details,
+    OpenTables,
     PinnedTable,
     PinnedTables,
     SparkFile,
@@ -33,6 +34,7 @@ from dpsql.backends.spark_tables import (
     write_record,
 )
 from dpsql.errors import FilesChanged, PolicyError
+from dpsql.policy.live_schema import LiveSchema
 from dpsql.policy.model import FileSources
 from dpsql.relation import types
 from dpsql.tests.support.spark_server import SparkServer
@@ -158,6 +160,14 @@ def test_what_is_other_has_another_version(other: dict[str, object]) -> None:
 
 def test_who_looked_at_the_rows_changes_no_version() -> None:
     assert version_of(ONE) == version_of(ONE.unlooked())
+
+
+def test_a_statement_reads_the_tables_whose_views_it_names() -> None:
+    views = {"t": "default.t@1", "u": "default.u@1", "odd": "default.o`dd@1"}
+    opened = OpenTables(LiveSchema("default", ()), dict.fromkeys(views, ONE), views)
+    assert opened.read_by("SELECT 1 FROM `default.u@1` AS t0 JOIN `default.t@1` AS t1") == ["t", "u"]
+    assert opened.read_by("SELECT 1 FROM `default.o``dd@1`") == ["odd"]
+    assert opened.read_by("SELECT 1") == [*views], "nothing is left out of what is not understood"
 
 
 def test_a_record_is_read_as_it_was_written_or_refused(tmp_path: Path) -> None:
@@ -420,17 +430,48 @@ def test_a_record_of_other_tables_answers_nothing(session: SparkSession, sources
 
 
 @pytest.mark.spark
-def test_in_a_session_that_is_kept_only_the_files_are_looked_at(
+def test_a_statement_is_followed_by_one_look_and_preceded_by_none_that_is_new(
     session: SparkSession, sources: FileSources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for all tables, when it opens and after a result: no other question, and no view is made again."""
-    tables = record(session, sources)
-    tables.open(session)
-    client: Any = session.client
-    ask, run, asked = client.to_table, client.execute_command, []
-    monkeypatch.setattr(client, "to_table", lambda *given: (asked.append("table"), ask(*given))[1])
-    monkeypatch.setattr(client, "execute_command", lambda *given: (asked.append("command"), run(*given))[1])
+    """The look is at what the statement has read; no other question is asked, and no view is made again."""
+    write(sources.folder / "other.parquet", "SELECT 1 AS id")
+    files = of(sources.folder, **sources.tables, other=(str(sources.folder / "other.parquet"),))
+    monkeypatch.setattr(spark_tables, "_FRESH_SECONDS", 3600)
+    tables = record(session, files)
     opened = tables.open(session)
-    assert asked == ["table"]
-    opened.check(session)
-    assert asked == ["table", "table"]
+    looks = looked_at(session, monkeypatch)
+    assert tables.open(session) is opened
+    assert looks == []
+    opened.check(session, opened.read_by(f"SELECT COUNT(*) FROM `{opened.views['visit']}`"))
+    assert looks == [{"1.parquet", "2.parquet"}]
+    monkeypatch.setattr(spark_tables, "_FRESH_SECONDS", 0)
+    tables.open(session)
+    assert looks[1:] == [{"1.parquet", "2.parquet", "other.parquet"}]
+
+
+@pytest.mark.spark
+def test_what_one_look_finds_has_all_that_follow_look_first(
+    session: SparkSession, sources: FileSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_tables, "_FRESH_SECONDS", 3600)
+    tables = record(session, sources)
+    opened = tables.open(session)
+    (sources.folder / "visits" / "1.parquet").unlink()
+    assert tables.open(session) is opened, "it was there a moment ago"
+    for look in (opened.check, tables.open, tables.open):
+        with pytest.raises(FilesChanged):
+            look(session)
+
+
+def looked_at(session: SparkSession, patch: pytest.MonkeyPatch) -> list[set[str]]:
+    """Return a list that gets the names of files that are looked at, and fails for any other question."""
+    client: Any = session.client
+    ask, found = client.to_table, list[set[str]]()
+
+    def asked(plan: Any, *rest: object) -> Any:
+        found.append({Path(one).name for one in plan.root.project.input.read.data_source.paths})
+        return ask(plan, *rest)
+
+    patch.setattr(client, "to_table", asked)
+    patch.setattr(client, "execute_command", None)
+    return found

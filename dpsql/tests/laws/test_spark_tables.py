@@ -103,6 +103,31 @@ def test_files_that_are_replaced_while_a_statement_runs(
     assert session.dataset.store.log(1)[0].state.value == "failed"
 
 
+def test_files_that_are_replaced_between_two_statements(
+    session: Session, shop: Path, monkeypatch: Patch
+) -> None:
+    """The look that followed the first is the one before the second, which is charged; what follows is refused."""
+    monkeypatch.setattr(spark_tables, "_FRESH_SECONDS", 3600)
+    session.execute(ASKED)
+    os.utime(shop.parent / "orders-1.parquet", ns=(1, 10**9))
+    spent = [session.dataset.store.spent().epsilon_nano]
+    for least in range(3):
+        with pytest.raises(FilesChanged):
+            session.execute(f"SELECT COUNT(*) FROM item WHERE price > {least}")
+        spent.append(session.dataset.store.spent().epsilon_nano)
+    assert spent[0] < spent[1] == spent[2] == spent[3]
+
+
+def test_a_look_of_long_ago_precedes_no_statement(session: Session, shop: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(spark_tables, "_FRESH_SECONDS", 0)
+    session.execute(ASKED)
+    os.utime(shop.parent / "orders-1.parquet", ns=(1, 10**9))
+    spent = session.dataset.store.spent()
+    with pytest.raises(FilesChanged):
+        session.execute("SELECT COUNT(*) FROM item WHERE price > 3")
+    assert session.dataset.store.spent() == spent
+
+
 def test_a_statement_of_one_version_reads_no_other(shop: Path) -> None:
     policy = load_policy(shop)
     first = as_they_are(policy)
@@ -158,7 +183,35 @@ def test_a_fault_turns_a_test_red(shop: Path, monkeypatch: Patch, name: str) -> 
         law(shop)
 
 
-def test_a_look_that_is_left_out_turns_a_test_red(session: Session, shop: Path, monkeypatch: Patch) -> None:
-    plant(monkeypatch, spark_tables.OpenTables.check, ("found.get(one.path) != one", "one.path not in found"))
-    with pytest.raises(pytest.fail.Exception):
-        test_files_that_are_replaced_while_a_statement_runs(session, shop, monkeypatch)
+LOOKS: dict[str, tuple[Callable[..., Any], tuple[str, str], Callable[..., None]]] = {
+    "a file that is there is taken for the recorded one": (
+        spark_tables.OpenTables.check,
+        ("found.get(one.path) != one", "one.path not in found"),
+        test_files_that_are_replaced_while_a_statement_runs,
+    ),
+    "a table that is read is not looked at": (
+        spark_tables.OpenTables.read_by,
+        ("if _quoted(view) in sql", "if f'FROM {_quoted(view)}' in sql"),
+        test_files_that_are_replaced_while_a_statement_runs,
+    ),
+    "a look is good for ever": (
+        spark_tables.OpenTables.unseen,
+        ("if self.seen.get(name, since) <= since", "if name not in self.seen"),
+        test_a_look_of_long_ago_precedes_no_statement,
+    ),
+    "a look is good though another one found a change": (
+        spark_tables.OpenTables._changed,
+        ("self.seen.clear()", "pass"),
+        test_files_that_are_replaced_between_two_statements,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_that_is_left_out_turns_a_test_red(
+    session: Session, shop: Path, monkeypatch: Patch, name: str
+) -> None:
+    function, piece, law = LOOKS[name]
+    plant(monkeypatch, function, piece)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        law(session, shop, monkeypatch)
