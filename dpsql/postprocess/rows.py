@@ -655,7 +655,7 @@ def quote(name: str) -> str:
 
 
 def parameters_of(column: ReleasedColumn) -> tuple[str, list[Any]]:
-    """Return the DuckDB type and the values as parameters: for few rows, faster than arrays.
+    """Return the DuckDB type and the values as one parameter, a list: for few rows, faster than arrays.
 
     Raises ValueError as `encode_column` does.
     """
@@ -666,7 +666,8 @@ def parameters_of(column: ReleasedColumn) -> tuple[str, list[Any]]:
         return carried, [value if math.isfinite(value) else None for value in floats]
     if carried == "BIGINT":
         return carried, [None if value is None else int(value) for value in values]
-    if carried == "HUGEINT":  # as text: DuckDB 1.4 binds a large negative int by way of a double
+    # as text: DuckDB 1.4 binds a large negative int by way of a double, and moments beyond Python's are texts
+    if carried == "HUGEINT" or column.type.is_temporal or column.type.kind is Kind.TIME:
         return carried, [None if value is None else str(value) for value in values]
     return carried, values
 

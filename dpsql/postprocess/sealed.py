@@ -77,7 +77,7 @@ _SURE = frozenset({"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHA
 _MAX_CHECKED = 256
 """Statements of which it is remembered, by a digest, that the engine takes them."""
 _FEW_ROWS = 16
-"""Up to so many rows travel as parameters of the statement itself: a millisecond faster than as a table of arrays."""
+"""Up to so many rows travel with the statement itself: a millisecond faster than as a table of arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,10 +407,18 @@ def _is_large(table: ReleasedTable | FetchedTable) -> bool:
 
 def _select(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     """Return the one SELECT that a text is. Raises EngineFailure: it is something else."""
-    statements = cursor.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise EngineFailure("post-processing is one SELECT")
-    return statements[0]
+    known = _parsed.get(sql)
+    if known is None:
+        statements = cursor.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise EngineFailure("post-processing is one SELECT")
+        (known,) = statements
+        _parsed.put(sql, known)
+    return known
+
+
+_parsed: Cache[duckdb.Statement] = Cache(200_000, lambda sql, _: len(sql))
+"""The statements that texts of late are, of so many characters: a text is tried out, then run, then asked again."""
 
 
 def _limited(cursor: duckdb.DuckDBPyConnection, sql: str, max_rows: int) -> str:
@@ -455,21 +463,17 @@ def _few_of(
 
 
 def _with_tables(asked: _Asked, few: Sequence[ReleasedTable]) -> _Asked:
-    """Return a SELECT with tables of few rows in front of it, whose values are parameters."""
+    """Return a SELECT with tables of few rows in front of it, each column of which is a parameter: the text is the same
+    whatever the rows are.
+    """
     parts, parameters = [], list[Any]()
     for table in few:
-        types, columns = zip(*map(parameters_of, table.columns), strict=True)
         names = ", ".join(quote(column.name) for column in table.columns)
-        values = [value for row in zip(*columns, strict=True) for value in row]
-        if values:
-            first = len(parameters) + 1
-            cells = iter(f"TRY_CAST(${first + at} AS {types[at % len(types)]})" for at in range(len(values)))
-            rows = ", ".join(f"({', '.join(row)})" for row in zip(*[cells] * len(types), strict=True))
-            made = f"VALUES {rows}"
-        else:
-            made = f"SELECT {', '.join(f'CAST(NULL AS {type_})' for type_ in types)} LIMIT 0"
-        parts.append(f"{quote(table.name)}({names}) AS MATERIALIZED ({made})")
-        parameters += values
+        columns = []
+        for type_, values in map(parameters_of, table.columns):
+            parameters.append(values)
+            columns.append(f"unnest(TRY_CAST(${len(parameters)} AS {type_}[]))")
+        parts.append(f"{quote(table.name)}({names}) AS MATERIALIZED (SELECT {', '.join(columns)})")
     return _Asked(f"WITH {', '.join(parts)} {asked.sql}", parameters)
 
 
