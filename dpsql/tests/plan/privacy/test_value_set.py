@@ -456,6 +456,28 @@ def test_a_statement_of_many_parts_looks_at_no_more_pieces(monkeypatch: pytest.M
     ]
 
 
+def test_a_filter_that_an_end_passes_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The groups are those that the engine says, whatever numbers of other columns are compared with."""
+    pick, found = random.Random(3), {}
+    for _ in range(tried(60, 600)):
+        columns, signs = (
+            pick.choices(("a", "b", "h"), k=2),
+            pick.choices(("=", "<>", "<", "<=", ">", ">="), k=2),
+        )
+        values = (pick.choice(("-3", "0", "0.1", "0.5", "1", "1.5", "2", "3", "6")) for _ in columns)
+        where = " AND ".join(map(" ".join, zip(columns, signs, values, strict=True)))
+        found[where] = shown(planned(f"SELECT c, COUNT(*) FROM t WHERE {where} GROUP BY 1"))
+    asked = list[str]()
+    monkeypatch.setattr(value_set, "_run", lambda sql: asked.append(sql) or ())
+    planned("SELECT c, COUNT(*) FROM t WHERE h > 0.701 AND a <> 5 AND b <= 1 GROUP BY 1")
+    assert not asked
+    monkeypatch.undo()
+    monkeypatch.setattr(value_set._Image, "_has_passing", lambda self, source: False)
+    for where, groups in found.items():
+        assert shown(planned(f"SELECT c, COUNT(*) FROM t WHERE {where} GROUP BY 1")) == groups, where
+    assert 0 < sum(not groups for groups in found.values()) < len(found)
+
+
 @pytest.mark.parametrize(
     ("function", "fault", "keys", "where"),
     [
