@@ -482,7 +482,7 @@ def _parse_tokens(text: str, tokens: list[Token], dialect: type[Postgres] | None
     if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         raise Refusal("only queries are answered", sqlstate="0A000", hint="write a SELECT with aggregates")
     _check_brackets(tokens, text)
-    _check_groups(tokens, text)
+    _check_lists(tokens, text)
     admit(tree, text)
     _check_joins(tree, tokens, text)
     return AdmittedQuery(tree, text)
@@ -670,19 +670,25 @@ def _check_brackets(tokens: Sequence[Token], text: str) -> None:
             depth -= 1
 
 
-_AFTER_KEYS = frozenset(
-    {TokenType.R_PAREN, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH,
-     TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT, TokenType.WINDOW, TokenType.SEMICOLON}
+_AFTER_LISTS = frozenset(
+    {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
+     TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION, TokenType.INTERSECT,
+     TokenType.EXCEPT, TokenType.WINDOW, TokenType.SEMICOLON}
 )  # fmt: skip
 
 
-def _check_groups(tokens: Sequence[Token], text: str) -> None:
-    """Refuse GROUP BY with nothing after it: the parser's tree has a place for neither."""
+def _check_lists(tokens: Sequence[Token], text: str) -> None:
+    """Refuse GROUP BY, or a comma, with nothing after it: the parser's tree has a place for neither."""
+    hints = {
+        TokenType.GROUP_BY: "write a list of keys, or the word ALL, after it",
+        TokenType.COMMA: "write what belongs after it, or take it out",
+    }
     for token, after in itertools.zip_longest(tokens, tokens[1:]):
-        if token.token_type is TokenType.GROUP_BY and (after is None or after.token_type in _AFTER_KEYS):
+        if token.token_type in hints and (after is None or after.token_type in _AFTER_LISTS):
+            written = "GROUP BY" if token.token_type is TokenType.GROUP_BY else token.text
             raise Refusal(
-                'syntax error at or near "GROUP BY"', sqlstate="42601", position=place(text, token.start),
-                hint="write a list of keys, or the word ALL, after it",
+                f'syntax error at or near "{written}"', sqlstate="42601", position=place(text, token.start),
+                hint=hints[token.token_type],
             )  # fmt: skip
 
 

@@ -261,6 +261,31 @@ def test_group_by_with_nothing_after_it_is_a_syntax_error(text: str, at: int) ->
     assert found.position.offset == at
 
 
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("SELECT major, COUNT(*) FROM student GROUP BY major,", 50),
+        ("SELECT COUNT(*), FROM student", 15),
+        ("SELECT COUNT(*) FROM student,", 28),
+        ("SELECT COUNT(*) FROM student, WHERE gpa > 3", 28),
+        ("SELECT SUM(gpa,) FROM student", 14),
+        ("SELECT COUNT(*) FROM student WHERE id IN (1, 2,)", 46),
+        ("SELECT COUNT(*) FROM student WHERE id = ANY (ARRAY[1,])", 52),
+        ("SELECT COUNT(*), AVG(gpa), FROM student UNION ALL SELECT 1, 2", 25),
+    ],
+)
+def test_a_comma_with_nothing_after_it_is_a_syntax_error(text: str, at: int) -> None:
+    found = failure(text)
+    assert (found.sqlstate, found.message) == ("42601", 'syntax error at or near ","')
+    assert found.position is not None
+    assert found.position.offset == at
+
+
+def test_a_name_in_quotes_may_come_after_a_comma() -> None:
+    text = 'SELECT COUNT(*), MAX(gpa) AS "from" FROM student, "limit"'
+    assert isinstance(parse_statement(text), AdmittedQuery)
+
+
 def test_positions_count_lines_and_columns_from_one_and_offsets_from_zero() -> None:
     text = "SELECT 1,\n  nothing\nFROM student"
     assert refused(text) == ("42703", "nothing")
