@@ -158,11 +158,13 @@ def check_connection(connection: Connection) -> None:
         raise PolicyError(f"database: has the encoding {encoding}; move it to one with ENCODING 'UTF8'")
 
 
-def set_locally() -> str:
-    """Return the statements that give a transaction our settings, whatever its connection has."""
-    return "; ".join(
-        f"SET LOCAL {name} = {_quoted(name, value)}" for name, value in (_MEANING | _LIMITS).items()
-    )
+def set_locally(*, is_limited: bool = True) -> str:
+    """Return the statements that give a transaction our settings, whatever its connection has.
+
+    `is_limited`: those of time and plans too, which an owner's act has none of.
+    """
+    settings = _MEANING | _LIMITS if is_limited else _MEANING
+    return "; ".join(f"SET LOCAL {name} = {_quoted(name, value)}" for name, value in settings.items())
 
 
 def _quoted(name: str, value: str) -> str:

@@ -7,9 +7,13 @@ House rules:
    copy of files (`write_copy`).
 2. The number of a row is a function of its person's own rows, of this table and of the copy before. Privacy does not
    rest on it (soundness.md 1.39): the database holds numbers apart, whoever gives them.
-3. A table is replaced only where it has what such a copy has: the columns of the table, and a primary key of the person
-   and the number.
-4. Errors say where a statement failed, and nothing of a row.
+3. A table is replaced only where it has what such a copy has: the columns of the table, but for those that it gained or
+   lost since, and a primary key of the person and the number. A column is numbered in place only where it is new, or
+   the database holds it apart already.
+4. Nothing is numbered of which `check` would refuse whose the rows are: a copy keeps neither the collation nor the
+   children of what it was made of, and would be taken (soundness.md 1.39).
+5. On Postgres names mean what they mean in pg_catalog: whoever may make a function runs none under the owner's role.
+6. Errors say where a statement failed, and nothing of a row.
 
 House rule of files: a message names the file, the line and what to do. The engine's own text quotes the line, so none
 of it is passed on.
@@ -31,9 +35,10 @@ import duckdb
 
 from ..errors import PolicyError
 from ..plan.dialects.quote import identifier, table_name, text
+from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
-from ..policy.units import find_live_table
+from ..policy.units import build_unit, find_live_table
 from ..records import dataclass
 from ..relation.catalog import References
 
@@ -100,7 +105,7 @@ def numbering_of(
     """Return how the rows of a table are numbered. `target`: the copy's name; None: in place. Raises PolicyError."""
     table = find_live_table(where, declared.name, live)
     unit = _require_numbers(where, policy, declared, table, target, number)
-    ways, end = _ways_to_owner(policy, unit, live)
+    ways, end = _ways_to_owner(policy, declared.name, unit, live)
     if ways and target is None:
         raise PolicyError(
             f"{where}: a person's own key does not stand in its rows",
@@ -165,12 +170,17 @@ def _require_numbers(
 
 
 def _ways_to_owner(
-    policy: Policy, unit: UnitPolicy, live: LiveSchema
+    policy: Policy, name: str, unit: UnitPolicy, live: LiveSchema
 ) -> tuple[list[tuple[TablePath, tuple[tuple[str, str], ...]]], UnitPolicy]:
-    """Return over which tables the person's own key is found, and whose rows the last one's are, which holds it."""
+    """Return over which tables the person's own key is found, and whose rows the last one's are, which holds it.
+
+    Raises PolicyError where the database does not hold that each row leads to one person.
+    """
     ways: list[tuple[TablePath, tuple[tuple[str, str], ...]]] = []
+    _require_one_owner(policy, name, live)
     while unit.references is not None:
         parent, key = unit.references
+        _require_one_owner(policy, parent, live)
         above = policy.tables[parent].unit
         assert above is not None, "a way leads over private tables"
         if above.references is None and above.columns == key:
@@ -178,6 +188,11 @@ def _ways_to_owner(
         ways.append((live.path_of(parent), tuple(zip(unit.columns, key, strict=True))))
         unit = above
     return ways, unit
+
+
+def _require_one_owner(policy: Policy, name: str, live: LiveSchema) -> None:
+    """Raise PolicyError where `check` refuses how a table says whose its rows are, its numbers aside."""
+    build_unit(table_key(policy, name), policy, replace(policy.tables[name], row_number=None), live)
 
 
 def _is_whole(table: LiveTable, key: Sequence[str]) -> bool:
@@ -234,8 +249,10 @@ def prepare_files(
 
 
 def _is_copy(table: LiveTable, numbering: Numbering) -> bool:
-    own = {column.name for column in table.columns}
-    return {*table.primary_key} == {*numbering.unit, numbering.number} and own >= {*table.primary_key}
+    """Say whether a table can be a copy, made before columns were added to the rows or taken from them."""
+    own, wanted = {column.name for column in table.columns}, {*numbering.names, numbering.number}
+    is_of_these = own >= wanted or (own < wanted and own >= {*numbering.key})
+    return {*table.primary_key} == {*numbering.unit, numbering.number} and is_of_these
 
 
 # --- connections ------------------------------------------------------------------------------------------------
@@ -263,9 +280,12 @@ def _on_duckdb(url: str) -> Iterator[Run]:
 def _on_postgres(url: str) -> Iterator[Run]:
     import psycopg
 
+    from .postgres_connection import set_locally
+
     try:
         with psycopg.connect(url) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            connection.execute(set_locally(is_limited=False))
 
             def run(sql: str) -> list[tuple[Any, ...]]:
                 cursor = connection.execute(sql)
@@ -416,6 +436,11 @@ def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepar
     target, number = table_name(numbering.target), identifier(numbering.number)
     name = identifier(f"{numbering.target[1]}_{numbering.number}_of_person")
     was_there = there.column(numbering.number) is not None
+    if was_there and not any({*key} == {*numbering.unit, numbering.number} for key in there.unique):
+        raise PolicyError(
+            f'the table has a column "{numbering.number}" already, and no UNIQUE constraint says that it numbers rows',
+            hint="name another with --column; or drop that one",
+        )
     run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
     run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {number} INTEGER")
     run(

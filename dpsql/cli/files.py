@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,18 +171,18 @@ def prepare(
         raise click.UsageError("--into names a copy, and --in-place makes none.")
     target = None if in_place else into or f"{table}_prepared"
     where = f"{policy.source}: tables.{table}"
-    live = read_live_schema(policy.database, policy.files)
+    if policy.files is not None and database is not None:
+        raise click.UsageError("--database is for a policy of a database; this one is of files.")
+    live = read_live_schema(database or policy.database, policy.files)
     numbering = numbering_of(where, policy, declared, live, target, number)
-    name, epoch = live.name_of(numbering.target), None
+    name, file, epoch = live.name_of(numbering.target), None, None
     if policy.files is not None:
-        if database is not None:
-            raise click.UsageError("--database is for a policy of a database; this one is of files.")
         file = _file_of(policy, name, where)
         done = prepare_files(policy.files, where, numbering, live, file)
     else:
-        file = None
-        done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
-        epoch = _next_epoch(settings) if done.was_there else None
+        with _ledger(settings) as ledger:  # whatever is wrong with it is said before anything is changed
+            done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
+            epoch = _next_epoch(settings, ledger) if done.was_there else None
     _tell_prepared(name, done, epoch, file)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
@@ -199,14 +200,21 @@ def _tell_prepared(name: str, done: Prepared, epoch: int | None, file: Path | No
     say({"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}, lines)
 
 
-def _next_epoch(settings: CommandSettings) -> int | None:
+@contextmanager
+def _ledger(settings: CommandSettings) -> Iterator[LedgerStore | None]:
+    """Open the policy's ledger; None where there is none yet."""
+    with ExitStack() as stack:
+        try:
+            ledger = stack.enter_context(open_ledger(settings.policy_path))
+        except LedgerMissing:
+            ledger = None
+        yield ledger
+
+
+def _next_epoch(settings: CommandSettings, ledger: LedgerStore | None) -> int | None:
     """Have earlier answers answer no more, as `dpsql refresh`; None where there is no ledger yet."""
     verified = verified_files(settings.policy_path)
-    try:
-        with open_ledger(settings.policy_path) as ledger:
-            epoch = ledger.advance_epoch(verified.checked)
-    except LedgerMissing:
-        epoch = None
+    epoch = None if ledger is None else ledger.advance_epoch(verified.checked)
     verified.record()
     return epoch
 

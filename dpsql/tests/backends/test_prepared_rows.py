@@ -15,7 +15,8 @@ import pytest
 from dpsql.backends import PostgresBackend, open_backend, prepared_rows
 from dpsql.backends.prepared_rows import Prepared, numbering_of, prepare
 from dpsql.errors import PolicyError
-from dpsql.policy import build_catalog, parse_policy
+from dpsql.policy import Policy, build_catalog, parse_policy
+from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
 
@@ -55,8 +56,9 @@ Execute = Callable[[str], list[tuple[Any, ...]]]
 class Owner:
     """The owner of a database, who runs SQL in it and numbers its rows."""
 
-    def __init__(self, url: str, folder: Path, execute: Execute) -> None:
-        self.url, self.execute = url, execute
+    def __init__(self, url: str, folder: Path, execute: Execute, *, loose: str = "") -> None:
+        """`loose`: a collation by which two spellings of a name are equal; "" where there is none."""
+        self.url, self.execute, self.loose = url, execute, loose
         self.policy = parse_policy(POLICY.replace("DATABASE", url), folder / "laws.toml")
 
     def prepare(
@@ -93,7 +95,7 @@ def owner(
 ) -> Iterator[Owner]:
     if request.param == "duckdb":
         path = tmp_path / "data.duckdb"
-        made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
+        made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path), loose="NOCASE")
         made.execute(SCHEMA)
         yield made
         return
@@ -106,7 +108,7 @@ def owner(
             return cursor.fetchall() if cursor.description else []
 
     execute(SCHEMA)
-    yield Owner(server.url(name), tmp_path, execute)
+    yield Owner(server.url(name), tmp_path, execute, loose="loose" if server.has_icu() else "")
     server.drop_database(name)
 
 
@@ -211,6 +213,58 @@ def test_other_columns_are_told(owner: Owner) -> None:
     assert owner.prepare("visit", anew=True) == Prepared(5, 5, 0, True)
 
 
+def test_another_table_is_not_dropped(owner: Owner) -> None:
+    """One with the key of a copy and columns of its own, numbered anew too."""
+    owner.execute("CREATE TABLE copy (owner INTEGER, n INTEGER, secret TEXT, PRIMARY KEY (owner, n))")
+    owner.execute("INSERT INTO copy VALUES (1, 1, 'kept')")
+    for anew in (False, True):
+        with pytest.raises(PolicyError, match="no copy with numbers"):
+            owner.prepare("visit", anew=anew)
+    assert owner.execute("SELECT secret FROM copy") == [("kept",)]
+
+
+def tales(url: str, folder: Path) -> Policy:
+    text = POLICY[: POLICY.index("[tables.person]")] + '[tables.tale]\nunit = "teller"\nmax_rows = 1\n'
+    return parse_policy(text.replace("DATABASE", url), folder / "laws.toml")
+
+
+def test_two_spellings_of_one_person_are_not_copied(owner: Owner, tmp_path: Path) -> None:
+    """A copy would have them apart, each with R rows, where they are one person's in the table."""
+    if not owner.loose:
+        pytest.skip("this server has no such collation")
+    if owner.loose == "loose":
+        owner.execute(
+            "CREATE COLLATION loose (PROVIDER = icu, LOCALE = 'und-u-ks-level2', DETERMINISTIC = false)"
+        )
+    owner.execute(f"CREATE TABLE tale (id INTEGER PRIMARY KEY, teller TEXT COLLATE {owner.loose} NOT NULL)")
+    owner.execute("INSERT INTO tale VALUES (1, 'Bob'), (2, 'BOB'), (3, 'bob'), (4, 'bOb')")
+    owner.policy = tales(owner.url, tmp_path)
+    with pytest.raises(PolicyError, match='"teller" has a collation'):
+        owner.prepare("tale")
+
+
+def test_mutant_copy_what_check_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of the copy lets one person of the table have several rows of number 1, where R is 1."""
+    plant(monkeypatch, prepared_rows._require_one_owner, ("build_unit(", "print if True else build_unit("))
+    path = tmp_path / "data.duckdb"
+    made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
+    made.execute("CREATE TABLE tale (id INTEGER PRIMARY KEY, teller TEXT COLLATE NOCASE NOT NULL)")
+    made.execute("INSERT INTO tale VALUES (1, 'Bob'), (2, 'BOB'), (3, 'bob'), (4, 'bOb')")
+    made.policy = tales(made.url, tmp_path)
+    made.prepare("tale")
+    assert made.execute("SELECT COUNT(*) FROM tale WHERE teller = 'BOB'") == [(4,)]
+    made.execute("INSERT INTO copy (id, teller, n) SELECT id, teller, 1 FROM copy WHERE n > 1")
+    assert made.execute("SELECT COUNT(*) FROM copy WHERE n BETWEEN 1 AND 1") == [(4,)]
+
+
+def test_a_row_that_may_lead_to_several_people_is_not_copied(owner: Owner) -> None:
+    owner.execute("DROP TABLE visit")
+    owner.execute("CREATE TABLE visit (id INTEGER NOT NULL, owner INTEGER)")
+    owner.execute("INSERT INTO visit VALUES (1, 1), (1, 2)")
+    with pytest.raises(PolicyError, match='does not enforce that "id" of "visit" is unique'):
+        owner.prepare("item")
+
+
 def test_a_failure_changes_nothing(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     owner.prepare("visit")
     before = owner.numbers()
@@ -258,7 +312,8 @@ def test_a_kill_leaves_nothing_half_done(owner: Owner, tmp_path: Path) -> None:
     assert 1 not in owner.numbers()
 
 
-def test_in_place_on_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
+@pytest.fixture
+def on_postgres(postgres: PostgresServer, tmp_path: Path) -> Iterator[Owner]:
     name = postgres.create_database()
 
     def execute(sql: str) -> list[tuple[Any, ...]]:
@@ -267,7 +322,12 @@ def test_in_place_on_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
             return cursor.fetchall() if cursor.description else []
 
     execute(SCHEMA)
-    made = Owner(postgres.url(name), tmp_path, execute)
+    yield Owner(postgres.url(name), tmp_path, execute)
+    postgres.drop_database(name)
+
+
+def test_in_place_on_postgres(on_postgres: Owner, tmp_path: Path) -> None:
+    made, execute = on_postgres, on_postgres.execute
     execute("DELETE FROM visit WHERE owner IS NULL")
     execute("ALTER TABLE visit ALTER COLUMN owner SET NOT NULL")
     assert made.prepare("visit", None) == Prepared(5, 5, 0, False)
@@ -287,7 +347,37 @@ def test_in_place_on_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
     backend.close_idle()
     assert unit is not None
     assert unit.row_number == "n"
-    postgres.drop_database(name)
+
+
+def test_in_place_no_column_of_the_tables_own_is_overwritten(on_postgres: Owner) -> None:
+    on_postgres.execute("ALTER TABLE visit ADD COLUMN n INTEGER; UPDATE visit SET n = 1000 + id")
+    with pytest.raises(PolicyError, match='a column "n" already, and no UNIQUE constraint'):
+        on_postgres.prepare("visit", None)
+    assert on_postgres.execute("SELECT MIN(n), MAX(n) FROM visit") == [(1001, 1006)]
+
+
+@pytest.mark.parametrize("target", ["copy", None])
+def test_nobodys_function_runs_under_the_owners_role(on_postgres: Owner, target: str | None) -> None:
+    """One of public's that fits better than the server's own would be called, and could read all rows."""
+    for made in (
+        "FUNCTION md5(varchar) RETURNS text LANGUAGE sql AS $$ SELECT pg_catalog.text(1 / 0) $$",
+        "FUNCTION other(varchar, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT 1 / 0 = 1 $$",
+        "OPERATOR <> (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = other)",
+    ):
+        on_postgres.execute(f"CREATE {made}")
+    on_postgres.execute("DELETE FROM visit WHERE owner IS NULL")
+    on_postgres.prepare("visit", target)
+    if target is not None:
+        on_postgres.execute("UPDATE visit SET g = 77 WHERE id = 1")
+        assert on_postgres.prepare("visit", target) == Prepared(5, 0, 0, True)
+        assert on_postgres.execute("SELECT g FROM copy WHERE id = 1") == [(77,)]
+
+
+def test_rows_of_a_childs_are_not_copied(on_postgres: Owner) -> None:
+    """No key of the parent covers them: an item would be of two visits."""
+    on_postgres.execute("CREATE TABLE more () INHERITS (visit); INSERT INTO more VALUES (1, 2, 0, 'a')")
+    with pytest.raises(PolicyError, match="has inheritance children"):
+        on_postgres.prepare("item")
 
 
 def test_in_place_is_not_for_duckdb(tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_under_a_budget_by_period_no_copy_is_made_that_no_policy_takes(policy: P
         assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
 
 
+def test_what_is_wrong_with_the_ledger_is_said_first(policy: Path) -> None:
+    assert run(policy, "budget", "create").exit_code == 0
+    policy.write_text(POLICY.replace("[tables.person]", "[tables.people]").replace("person.id", "people.id"))
+    with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
+        connection.execute("ALTER TABLE person RENAME TO people")
+    refused = run(policy, "prepare", "visit")
+    assert refused.exit_code == 7
+    assert "this ledger belongs to another dataset" in refused.stderr
+    with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
+        assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
+
+
 def test_from_a_table_to_an_answer(policy: Path) -> None:
     made = run(policy, "prepare", "visit")
     assert made.exit_code == 0, made.output
