@@ -5,7 +5,8 @@ House rules:
 
 1. Every name is qualified with pg_catalog, and so is what the catalog prints: the search_path holds nothing else.
 2. What this server does not enforce on every row that a query sees is left out (law L9): invalid, unenforced,
-   partial and expression constraints. A constraint that is not enforced counts as not valid, since Postgres 18.
+   partial and expression constraints, and one whose index is invalid on a partition. A constraint that is not enforced
+   counts as not valid, since Postgres 18.
 
 House rule: no check of a deployment protects an answer; it keeps a mistake elsewhere from becoming a write, a read of a
 file, or a look at another's rows (soundness.md 4.4 and 6).
@@ -128,7 +129,11 @@ SELECT pg_catalog.json_build_object('tables', (
         AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL AND m.amname = 'btree'
         AND NOT EXISTS (
           SELECT FROM pg_catalog.pg_opclass AS o WHERE o.oid = ANY (i.indclass::pg_catalog.oid[])
-            AND NOT o.opcdefault AND o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)),
+            AND NOT o.opcdefault AND o.opcnamespace <> 'pg_catalog'::pg_catalog.regnamespace)
+        AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_partition_tree(i.indexrelid) AS p
+          JOIN pg_catalog.pg_index AS l ON l.indexrelid = p.relid
+          WHERE NOT (l.indisvalid AND l.indisready AND l.indislive))),
     'loose_keys', (
       SELECT pg_catalog.json_agg(pg_catalog.json_build_array((
         SELECT pg_catalog.json_agg(DISTINCT a.attname)
@@ -141,7 +146,10 @@ SELECT pg_catalog.json_build_object('tables', (
           WHEN NOT i.indimmediate THEN 'deferrable' ELSE 'invalid' END) ORDER BY i.indexrelid)
       FROM pg_catalog.pg_index AS i
       WHERE i.indrelid = c.oid AND i.indisunique AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL
-        OR NOT i.indimmediate OR NOT (i.indisvalid AND i.indisready AND i.indislive))),
+        OR NOT i.indimmediate OR NOT (i.indisvalid AND i.indisready AND i.indislive) OR EXISTS (
+          SELECT FROM pg_catalog.pg_partition_tree(i.indexrelid) AS p
+          JOIN pg_catalog.pg_index AS l ON l.indexrelid = p.relid
+          WHERE NOT (l.indisvalid AND l.indisready AND l.indislive)))),
     'foreign_keys', (
       SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
         (SELECT pg_catalog.json_agg(a.attname ORDER BY k.place)
@@ -189,6 +197,11 @@ SELECT pg_catalog.string_agg(part, ' ' ORDER BY part COLLATE pg_catalog."C") FRO
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'index', i.indexrelid, i.xmin, i.indisvalid, i.indisready, i.indislive)
   FROM pg_catalog.pg_index AS i WHERE i.indrelid = ANY ('{oids}'::pg_catalog.oid[])
+  UNION ALL
+  SELECT pg_catalog.concat_ws('.', 'part', l.indexrelid, l.xmin, l.indisvalid, l.indisready, l.indislive)
+  FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid,
+    pg_catalog.pg_partition_tree(x.oid) AS p JOIN pg_catalog.pg_index AS l ON l.indexrelid = p.relid
+  WHERE i.indrelid = ANY ('{oids}'::pg_catalog.oid[]) AND x.relkind = 'I'
   UNION ALL
   SELECT pg_catalog.concat_ws('.', 'constraint', k.oid, k.xmin)
   FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = ANY ('{oids}'::pg_catalog.oid[])

@@ -75,6 +75,16 @@ ON_POSTGRES = {
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'i'::regclass",
         "is not valid",
     ),
+    "invalid on a partition": (
+        WHOLE + " PARTITION BY HASH (owner); CREATE TABLE part PARTITION OF visit FOR VALUES WITH (MODULUS 1, REMAINDER 0); "
+        "UPDATE pg_index SET indisvalid = false WHERE indrelid = 'part'::regclass",
+        "is not valid",
+    ),
+    "on a partition alone": (
+        WHOLE.replace(", PRIMARY KEY (owner, n)", "") + " PARTITION BY HASH (owner); CREATE TABLE part PARTITION OF visit "
+        "FOR VALUES WITH (MODULUS 1, REMAINDER 0); CREATE UNIQUE INDEX ON part (owner, n)",
+        "no PRIMARY KEY or UNIQUE constraint",
+    ),
     "a child": (WHOLE + "; CREATE TABLE child () INHERITS (visit)", "has inheritance children"),
     "a materialized view": (
         WHOLE.replace("TABLE visit", "TABLE base") + "; CREATE MATERIALIZED VIEW visit AS SELECT * FROM base",
