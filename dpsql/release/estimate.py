@@ -16,8 +16,8 @@ House rules (soundness.md 3.15):
 1. Which sums are told, and with what error, is a function of shapes and variances alone.
 2. What is exact leaves in whole numbers, so that doubles see differences of noise: `x0` is the estimate itself,
    rounded, and taken off again.
-3. No BLAS, whose sums differ by machine: `np.take` and `np.add.reduceat` alone, and Fourier transforms for running sums
-   by square root.
+3. No BLAS, whose sums differ by machine: `np.take` and `np.add.reduceat` alone; for running sums by square root Fourier
+   transforms, and `np.einsum` of two.
 4. Bounded: `MOST_ATOMS` cells, `MOST_GROUPINGS` shapes, `MOST_WORK` both multiplied, `MOST_FORMS` that times
    kinds.
 """
@@ -59,6 +59,10 @@ _MOST_STEPS = 400
 _MOST_LOOKS = 10**8
 """Most cells times shapes times kinds of numbers times steps until their error is found: about a second. A calendar
 takes some 30 steps."""
+_MOST_WRITTEN = 512
+"""Most cells whose normal equations are written out and undone beside sums by square root, each step of conjugate
+gradients being dear there: a tenth of a second."""
+_SWEPT = 32
 _MOST_PIECES = 1024
 """Most pieces that a table is taken apart into."""
 _ERROR = 1e-12
@@ -456,6 +460,20 @@ class Design:
             cells, normal, numbers = cells + far * ahead, normal + far * bends, numbers + far * sums
         return found * min(self.spreads)
 
+    def _is_off(self, found: Array, cells: Array, error: float) -> bool:
+        """Say whether the normal equations make other tables than some of what was found, by more than a part."""
+        return bool(np.any(_squares(self._normal(found) - cells) > error**2 * _squares(cells)))
+
+    @cached_property
+    def _undone(self) -> Array | None:
+        """Return N^-1 written out, shape (cells, *sizes); None: there is none, or it is too large."""
+        cells = math.prod(self.sizes)
+        if cells > _MOST_WRITTEN or not any(sums.by_root for sums in self.drawn):
+            return None
+        normal = self._normal(np.eye(cells).reshape(-1, *self.sizes)).reshape(cells, cells)
+        found = _inverse(normal, _FLAT * self._most)
+        return None if found is None else found.reshape(-1, *self.sizes)
+
     def work(self, wanted: Sums) -> int:
         """Return how many kinds some sums are of, times cells times shapes; twice that beside sums by square root."""
         times = 2 if any(sums.by_root for sums in self.drawn) else 1
@@ -469,19 +487,38 @@ class Design:
             return None
         most = min(_MOST_STEPS, _MOST_LOOKS // work)
         weights: list[list[Array]] = [[] for _ in self.drawn]
+        undone = self._undone if len(first) > _TOGETHER else None
+        near = None if undone is None else wanted.of(undone).T.reshape(-1, *self.sizes)
         for start in range(0, len(first), _TOGETHER):
             chosen = first[start : start + _TOGETHER]
             ones = np.zeros((len(chosen), wanted.size))
             ones[np.arange(len(chosen)), list(chosen)] = 1
             cells = np.broadcast_to(wanted.spread(ones), (len(chosen), *self.sizes)).copy()
-            found, is_found = self._solved(cells, _ERROR, most=most)
-            if not is_found.all() or np.any(
-                _squares(self._normal(found) - cells) > _TOLD**2 * _squares(cells)
-            ):
-                return None
+            found = None if near is None else near[list(chosen)]
+            if found is None or self._is_off(found, cells, _NEARER):
+                found, is_found = self._solved(cells, _ERROR, most=most)
+                if not is_found.all() or self._is_off(found, cells, _TOLD):
+                    return None
             for sums, precision, own in zip(self.drawn, self._precisions, weights, strict=True):
                 own.append(precision * sums.of(found))
         return Forms(kinds, tuple(np.concatenate(own) for own in weights))
+
+
+def _inverse(normal: Array, least: float) -> Array | None:
+    """Return the inverse of a symmetric matrix, each of whose pivots is larger than `least`; None: one is not. Blocks
+    of rows are swept one after the other, of each by itself first."""
+    if len(normal) == 1:
+        return 1 / normal if normal[0, 0] > least else None
+    found, size = normal.copy(), _SWEPT if len(normal) > _SWEPT else 1
+    for start in range(0, len(found), size):
+        own = slice(start, start + size)
+        pivot, rows = _inverse(found[own, own], least), found[own].copy()
+        if pivot is None:
+            return None
+        shares = np.einsum("ij,jk->ik", pivot, rows)
+        found -= np.einsum("ki,kj->ij", rows, shares)
+        found[own], found[:, own], found[own, own] = shares, shares.T, -pivot
+    return -found
 
 
 def _highest(above: Sequence[float], below: Sequence[float]) -> float:

@@ -161,8 +161,8 @@ def _lacking(told: Source | None, whole: Fraction) -> Fraction:
     """Return how much precision the number that lacks most does, of what each has alone."""
     if told is None:
         return whole
-    lacking = []
-    for variance, rounding in told.errors:
+    lacking, most = [], {rounding: variance for variance, rounding in sorted(told.errors)}
+    for rounding, variance in most.items():
         free = 1 / whole - Fraction(rounding)  # what rounding all numbers together leaves
         lacking.append((1 / free if free > 0 else 2 * whole) - 1 / Fraction(variance))
     return max(lacking)

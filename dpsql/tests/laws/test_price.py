@@ -324,7 +324,7 @@ def test_a_pure_draw_has_the_precision_that_is_missing(size: int, known: float) 
 
 @dataclass
 class Uneven:
-    """A source of which one number is told four times as well as another."""
+    """A source of which one number is told four times as well as another, or moved by rounding."""
 
     errors: set[tuple[float, float]] = field(default_factory=lambda: {(4.0, 0.0), (16.0, 0.0)})
 
@@ -332,6 +332,8 @@ class Uneven:
 def check_the_number_that_lacks_most() -> None:
     source: Any = Uneven()
     assert price._lacking(source, Fraction(1, 2)) == Fraction(1, 2) - Fraction(1, 16)
+    source = Uneven({(4.0, 0.0), (4.0, 0.25)})
+    assert price._lacking(source, Fraction(1, 2)) == Fraction(4, 7) - Fraction(1, 4)
 
 
 def test_the_number_that_lacks_most_is_paid_for() -> None:
@@ -345,8 +347,13 @@ def test_where_nothing_lacks_the_least_is_drawn(lacking: Fraction) -> None:
     assert price._least(wish, wish.precision(wish.loss), lacking, lambda _: lacking) == wish.reaching(lacking)
 
 
-def test_plant_the_number_that_lacks_least(monkeypatch: Patch) -> None:
-    plant(monkeypatch, price._lacking, ("max(lacking)", "min(lacking)"))
+@pytest.mark.parametrize(
+    "piece",
+    [("max(lacking)", "min(lacking)"), ("sorted(told.errors)", "sorted(told.errors, reverse=True)")],
+    ids=["of roundings", "of variances"],
+)
+def test_plant_the_number_that_lacks_least(monkeypatch: Patch, piece: tuple[str, str]) -> None:
+    plant(monkeypatch, price._lacking, piece)
     with pytest.raises(AssertionError):
         check_the_number_that_lacks_most()
 

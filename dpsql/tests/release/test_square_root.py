@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpsql.plan.privacy.axes import Partition
-from dpsql.release import square_root
+from dpsql.release import estimate, square_root
 from dpsql.release.estimate import CELL_PARTS, PARTS, Design, Sums
 from dpsql.release.released import Array
 from dpsql.tests.laws.planting import plant
@@ -98,3 +99,53 @@ def test_other_equations_are_seen(
     plant(monkeypatch, function, piece)  # type: ignore[arg-type]
     with pytest.raises(AssertionError):
         held(*CASES["beside months and all"])
+
+
+# --- many sums at once ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 70])
+def test_equations_that_are_written_out_are_undone(size: int) -> None:
+    """To the last digits, and not where a pivot is none."""
+    own = np.random.default_rng(size).normal(size=(size, size))
+    normal = own @ own.T + np.eye(size)
+    found = estimate._inverse(normal, 1e-9)
+    assert found is not None
+    assert found @ normal == pytest.approx(np.eye(size), abs=1e-12)
+    normal[-1] = normal[:, -1] = 0
+    assert estimate._inverse(normal, 1e-9) is None
+
+
+def check_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold that weights of more sums than are solved for at once are right where what undoes them is not."""
+    plant(monkeypatch, estimate._inverse, ("shares, shares.T, -pivot", "shares, shares.T, pivot"))
+    held(*CASES["beside days that tell little"])
+
+
+def test_what_undoes_them_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_undone(monkeypatch)
+
+
+def test_what_is_not_looked_at_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(
+        monkeypatch, Design.forms, ("found is None or self._is_off(found, cells, _NEARER)", "found is None")
+    )
+    with pytest.raises(AssertionError):
+        check_undone(monkeypatch)
+
+
+def test_many_sums_are_undone_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without a step of conjugate gradients."""
+    days = 365
+    each = Sums((Partition(tuple(range(days))),))
+    drawn = (replace(each, by_root=True), each, Sums((Partition(tuple(day // 31 for day in range(days))),)))
+    one, other = (Design((days,), drawn, (193_000.0, 1.2, 1.2)) for _ in range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(estimate, "_MOST_WRITTEN", 0)
+        one_by_one = one.forms(each)
+    plant(monkeypatch, Design._solved, ("found, rest = np.zeros_like(wanted), wanted.copy()", "assert False"))
+    at_once = other.forms(each)
+    assert one_by_one is not None
+    assert at_once is not None
+    for weights, others in zip(at_once.weights, one_by_one.weights, strict=True):
+        assert weights == pytest.approx(others, abs=1e-10)
