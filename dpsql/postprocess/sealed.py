@@ -23,12 +23,13 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 import duckdb
+import numpy as np
 
 from ..cache import Cache
 from ..errors import EngineFailure, Refusal
 from ..records import dataclass
 from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
-from ..relation.types import SqlType
+from ..relation.types import BIGINT, SqlType
 from ..seal import seal
 from ..waits import Turns, Watch, interrupt_after
 from .print_calls import ENDLESS, NO_PATTERN, ROUNDS, STANDS_AT, TOO_MANY
@@ -38,6 +39,7 @@ from .rows import (
     Arrays,
     EncodedColumn,
     FetchedTable,
+    ReleasedColumn,
     ReleasedTable,
     ResultRows,
     Spool,
@@ -68,7 +70,7 @@ LONGEST_SECONDS = 600.0
 
 _SMALL_MIB, _MOST_SMALL, _MOST_EACH, _MOST_WARM = 64, 64, 4, 2
 """Of the small databases: their memory, how many are used at once, by one owner, and how many wait for the next."""
-_LOADING, _KEPT = "loading$", "kept$"
+_LOADING, _KEPT, _STACKED, _OF = "loading$", "kept$", "stacked$", "of$"
 _FETCHED = 65_536
 _MANY_ROWS = 1000
 """A table of more has its answer fetched by column where that is sure: an object for each value takes time."""
@@ -311,12 +313,12 @@ class SealedEngine:
         try:
             with interrupt_after(cursor, limit) as watch, self._cancellable(watch):
                 try:
-                    few, others = _few_of(asked, tables)
-                    for table in others:
+                    few, alike, others = _parted(asked, tables)
+                    for table in (*others, *map(_stacked, range(len(alike)), alike)):
                         _load(cursor, table)
                     if ROUNDS in asked.sql:
                         cursor.execute(f"CREATE TEMP SEQUENCE {quote(ROUNDS)}")
-                    return answer(cursor, _with_tables(asked, few) if few else asked)
+                    return answer(cursor, _with_tables(asked, few, alike) if few or alike else asked)
                 finally:
                     is_late = watch.is_late
         except duckdb.InterruptException as error:
@@ -445,36 +447,72 @@ def _open_sealed(memory_mib: int) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _few_of(
+def _parted(
     asked: _Asked, tables: Sequence[ReleasedTable | FetchedTable]
-) -> tuple[list[ReleasedTable], list[ReleasedTable | FetchedTable]]:
-    """Return the tables that travel in the statement itself, and those that are made before it: all of them where it
-    has parameters, or a WITH, of its own, or asks where a row of a table stands.
+) -> tuple[list[ReleasedTable], list[list[ReleasedTable]], list[ReleasedTable | FetchedTable]]:
+    """Return the tables that travel in the statement itself, those whose columns are alike, which are made as one, and
+    those that are made by themselves: all of them where it has parameters, or a WITH, of its own, or asks where a row
+    of a table stands.
     """
-    few: list[ReleasedTable] = []
+    if asked.parameters or not asked.sql.startswith("SELECT ") or STANDS_AT in asked.sql:
+        return [], [], list(tables)
+    few = [one for one in tables if isinstance(one, ReleasedTable) and one.row_count <= _FEW_ROWS]
+    alike: dict[object, list[ReleasedTable]] = {}
     others: list[ReleasedTable | FetchedTable] = []
-    is_plain = not asked.parameters and asked.sql.startswith("SELECT ") and STANDS_AT not in asked.sql
     for table in tables:
-        if is_plain and isinstance(table, ReleasedTable) and table.row_count <= _FEW_ROWS:
-            few.append(table)
-        else:
+        if not isinstance(table, ReleasedTable):
             others.append(table)
-    return few, others
+        elif table.row_count > _FEW_ROWS:
+            alike.setdefault(_columns_of(table), []).append(table)
+    others += [table for some in alike.values() if len(some) == 1 for table in some]
+    return few, [some for some in alike.values() if len(some) > 1], others
 
 
-def _with_tables(asked: _Asked, few: Sequence[ReleasedTable]) -> _Asked:
-    """Return a SELECT with tables of few rows in front of it, each column of which is a parameter: the text is the same
-    whatever the rows are.
+def _columns_of(table: ReleasedTable) -> object:
+    """Return what tables that can be made as one have in common: arrays of numbers in 64 bits."""
+    arrays = [
+        (one.name, one.type, one.values.dtype.str)
+        for one in table.columns
+        if isinstance(one.values, np.ndarray) and one.values.dtype.kind in "if"
+    ]
+    return tuple(arrays) if len(arrays) == len(table.columns) else table.name
+
+
+def _stacked(number: int, tables: Sequence[ReleasedTable]) -> ReleasedTable:
+    """Return tables that are alike as one, whose last column says which of them a row is of."""
+    sizes = [table.row_count for table in tables]
+    own = [
+        ReleasedColumn(one.name, one.type, np.concatenate([table.columns[at].values for table in tables]))
+        for at, one in enumerate(tables[0].columns)
+    ]
+    of = ReleasedColumn(_OF, BIGINT, np.repeat(np.arange(len(tables)), sizes))
+    return ReleasedTable(f"{_STACKED}{number}", (*own, of))
+
+
+def _with_tables(
+    asked: _Asked, few: Sequence[ReleasedTable], alike: Sequence[Sequence[ReleasedTable]]
+) -> _Asked:
+    """Return a SELECT with tables in front of it: of few rows, each column of which is a parameter, so that the text is
+    the same whatever the rows are; and those that were made as one.
     """
     parts, parameters = [], list[Any]()
     for table in few:
-        names = ", ".join(quote(column.name) for column in table.columns)
         columns = []
         for type_, values in map(parameters_of, table.columns):
             parameters.append(values)
             columns.append(f"unnest(TRY_CAST(${len(parameters)} AS {type_}[]))")
-        parts.append(f"{quote(table.name)}({names}) AS MATERIALIZED (SELECT {', '.join(columns)})")
+        parts.append(f"{quote(table.name)}({_names(table)}) AS MATERIALIZED (SELECT {', '.join(columns)})")
+    for number, tables in enumerate(alike):
+        parts += [
+            f"{quote(table.name)} AS (SELECT {_names(table)} FROM {quote(f'{_STACKED}{number}')}"
+            f" WHERE {quote(_OF)} = {place})"
+            for place, table in enumerate(tables)
+        ]
     return _Asked(f"WITH {', '.join(parts)} {asked.sql}", parameters)
+
+
+def _names(table: ReleasedTable) -> str:
+    return ", ".join(quote(column.name) for column in table.columns)
 
 
 def _load(cursor: duckdb.DuckDBPyConnection, table: ReleasedTable | FetchedTable) -> None:

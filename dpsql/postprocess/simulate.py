@@ -167,7 +167,7 @@ def joint_bars(
         *(_factor(i, rows, _rank(float(level), draws)) for i in bars if together[i]),
     ]
     shown = [*rows, *(_end(i, place, is_together=together[i]) for i in bars for place in (1, 2))]
-    whole = f"WITH {', '.join(steps)} SELECT {', '.join(shown)} FROM q"
+    whole = f"SELECT * FROM (WITH {', '.join(steps)} SELECT {', '.join(shown)} FROM q) AS t"
     return list(engine.run(whole, tables, seconds=seconds).rows)
 
 

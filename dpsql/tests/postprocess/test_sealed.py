@@ -15,7 +15,7 @@ import pytest
 
 from dpsql import seal
 from dpsql.errors import EngineFailure, Refusal
-from dpsql.postprocess import EngineLimits, ReleasedColumn, ReleasedTable, ResultRows, SealedEngine
+from dpsql.postprocess import EngineLimits, ReleasedColumn, ReleasedTable, ResultRows, SealedEngine, sealed
 from dpsql.postprocess.rows import Arrays
 from dpsql.relation.types import (
     BIGINT,
@@ -32,6 +32,7 @@ from dpsql.relation.types import (
     TIMESTAMP,
     SqlType,
 )  # fmt: skip
+from dpsql.tests.laws.planting import plant
 
 python_variable = {"a": np.arange(3)}
 
@@ -456,3 +457,41 @@ def test_what_the_engine_takes_is_tried_once(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(2):
         engine.check(f"SELECT a || '{'x' * 100_000}' AS b FROM r0", empty(TEXT))
     assert len(ran) == 6, "however long it is"
+
+
+def numbers(name: str, start: int, count: int, of: type = np.int64) -> ReleasedTable:
+    values = np.arange(start, start + count, dtype=of)
+    return ReleasedTable(name, (ReleasedColumn("a", BIGINT, values), ReleasedColumn("b", DOUBLE, values / 4)))
+
+
+def check_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold that tables that are made as one keep their own rows, in order, beside those that are made alone."""
+    tables = [
+        numbers("r0", 0, 30), numbers("R1", 1000, 20), numbers("few", 5, 2), numbers("s", 7, 18, object),
+        ReleasedTable("t", (ReleasedColumn("a", BIGINT, [None, *range(40)]), ReleasedColumn("b", DOUBLE, [0.5] * 41))),
+        numbers("r2", -8, 17),
+    ]  # fmt: skip
+    sql = "SELECT a, b FROM {}"
+    for only in (False, True):
+        if only:
+            monkeypatch.setattr(sealed, "_parted", lambda asked, tables: ([], [], list(tables)))
+        found = [SealedEngine().run(sql.format(table.name), tables).rows for table in tables]
+        assert [len(rows) for rows in found] == [table.row_count for table in tables]
+        for table, rows in zip(tables, found, strict=True):
+            assert [row[0] for row in rows] == list(table.columns[0].values)
+            assert [row[1] for row in rows] == list(table.columns[1].values)
+
+
+def test_tables_that_are_alike_are_made_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[str]()
+    load = sealed._load
+    monkeypatch.setattr(sealed, "_load", lambda cursor, table: [made.append(table.name), load(cursor, table)])
+    SealedEngine().run("SELECT 1", [numbers("r0", 0, 30), numbers("r1", 0, 40), numbers("few", 0, 2)])
+    assert made == ["stacked$0"]
+    check_stacked(monkeypatch)
+
+
+def test_a_row_of_another_table_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, sealed._stacked, ("np.arange(len(tables))", "0 * np.arange(len(tables))"))
+    with pytest.raises(AssertionError):
+        check_stacked(monkeypatch)
