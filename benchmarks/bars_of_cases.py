@@ -32,6 +32,7 @@ _ACCOUNTINGS = ("pure", "zcdp")
 _MOST = 0.5
 """Processor seconds that bars may take."""
 _SECONDS, _QUICKLY = 300, 20
+_PAIRS = 4
 _SHOWN = 10
 
 
@@ -96,15 +97,17 @@ class _Asking:
                 yield cost, epsilon
 
     def _cost(self, case: Case, epsilon: str) -> float | None:
-        """Return the least of two measured; of an answer that takes less than the limit, what all of it takes."""
+        """Return what an answer takes with bars less what it takes without, each the least of some that were asked in
+        turn; of an answer that takes less than the limit, what all of it takes."""
         whole = self._asked(case, epsilon, "0.95")
         if whole is None or whole < _MOST:
             return whole
-        found = []
-        for _ in range(2):
-            plain, barred = (self._asked(case, epsilon, level) for level in ("off", "0.95"))
-            found += [] if plain is None or barred is None else [barred - plain]
-        return min(found, default=whole)
+        pairs = [[self._asked(case, epsilon, level) for level in ("off", "0.95")] for _ in range(_PAIRS)]
+        least = (
+            min((one for one in own if one is not None), default=None) for own in zip(*pairs, strict=True)
+        )
+        plain, barred = least
+        return whole if plain is None or barred is None else barred - plain
 
     def _asked(self, case: Case, epsilon: str, level: str) -> float | None:
         """Return the processor seconds of an answer that is planned anew; None: it is refused."""
