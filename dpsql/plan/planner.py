@@ -850,7 +850,8 @@ def _asked_of(release: ReleasePlan) -> Asked:
     rows = release.release.rows
     env = environment_of(rows.columns, rows.predicate)
     calls, bounding = release.release.aggregates, release.bounding
-    return Asked(calls, env, bounding, rows.units, bars=release.bars, zeros=release.zeros)
+    known = {one: one for one in release.measurements}
+    return Asked(calls, env, bounding, rows.units, bars=release.bars, zeros=release.zeros, known=known)
 
 
 def drawn_together(release: ReleasePlan) -> Iterator[ReleasePlan]:

@@ -32,7 +32,7 @@ from ..records import dataclass
 from ..relation.catalog import Ground, Scalar, Table
 from ..relation.expressions import Expr, IntermediateValue, fields_of, parts_in
 from ..relation.facts import MAX_JOINED_BYTES, row_bytes
-from ..relation.intervals import Environment, facts_of
+from ..relation.intervals import Environment, Lattice, LogLattice, facts_of
 from ..relation.relations import Relation, tables_in
 from .backend_sql.print_release import BackendQuery, Part, ReleasePrinter, Tested, print_fan
 from .dialects import Dialect
@@ -139,16 +139,26 @@ class Work:
 class _Measured:
     """What was made of measurements of some rows, whatever their noise and price: plans that differ by these share it.
 
-    Of a family with the predicate, and of queries with the domains, whose numbers are part of the key.
+    Of queries with the domains, whose number is part of the key.
     """
 
     def __init__(self, *those: object) -> None:
-        self.families: dict[tuple[int, int], tuple[object, bytes]] = {}
-        self.labels: dict[int, list[tuple[bytes, bytes]]] = {}
         self.queries: dict[object, tuple[object, tuple[BackendQuery, ...]]] = {}
 
 
+class _Said:
+    """What the keys of one measurement of some rows say, by the filters of which one must hold on what is counted.
+
+    Of a family with the predicate, whose number is part of the key.
+    """
+
+    def __init__(self, *those: object) -> None:
+        self.families: dict[tuple[int, tuple[Expr, ...]], tuple[object, bytes]] = {}
+        self.labels: dict[tuple[Expr, ...], list[tuple[bytes, bytes]]] = {}
+
+
 _measured = Made(_Measured)
+_said_by = Made(_Said, 64)
 
 
 def _rows_text(rows: OwnedRows, predicate: tuple[Expr, ...], below: Sequence[frozenset[Ground]]) -> str:
@@ -378,7 +388,10 @@ class ReleasePlan:
         return self._measuring(replace(one, loss=each) for one in self.measures)
 
     def _measuring(self, measures: Iterable[Planned]) -> ReleasePlan:
-        return replace(self, measures=tuple(measures))
+        """Return the plan of the same measurements under other losses and laws, with what these leave as it is."""
+        other = replace(self, measures=tuple(measures))
+        other.__dict__.update((name, self.__dict__[name]) for name in _OF_MEASUREMENTS & self.__dict__.keys())
+        return other
 
     def _ruled(self) -> ReleasePlan:
         """Return it with the rule by which groups are shown made anew, of what their count costs."""
@@ -412,6 +425,9 @@ class ReleasePlan:
     @cached_property
     def _made(self) -> _Measured:
         return _measured.of(self.release, self.bounding, self.below, self.dialect, *self.measurements)
+
+    def _said(self, number: int) -> _Said:
+        return _said_by.of(self.release.rows, self.bounding, self.below, self.measurements[number])
 
     def part_query(
         self, number: int, part: Part, chosen: tuple[tuple[Scalar, ...], ...] | None = None
@@ -464,7 +480,7 @@ class ReleasePlan:
         exprs = [*self.release.keys, *(value for v in self.measurements for value in v.values)]
         exprs += dict.fromkeys(term for v in self.measurements for mask in v.masks for term, _ in mask.terms)
         found = {part.intermediate for part in parts_in(IntermediateValue, *exprs)}
-        return tuple(sorted(found.union(intermediates_in(self.release.rows))))
+        return tuple(sorted(found | _intermediates.of(self.release.rows)))
 
     # --- what is stored ---------------------------------------------------------------------------------------
 
@@ -486,9 +502,9 @@ class ReleasePlan:
             or rows.lookup is not None
         ):
             return None
-        known = self._made.families.get((number, id(predicate)))
-        if known is not None:
-            return known[1]
+        families, which = self._said(number).families, (id(predicate), self._counted_in)
+        if which in families:
+            return families[which][1]
         label = measurement.family_key
         unit = measurement.denominator
         bounds: tuple[object, ...] = (bounding.in_all, unit, bounding.per_row, bounding.replace_one)
@@ -497,7 +513,7 @@ class ReleasePlan:
         base = f"({_rows_texts.of(rows, predicate, self.below)}, {bounds!r})"
         whole = f"('family', {base}, {label!r}, {self.said_of((label, bounds))!r})"
         found = hashlib.sha256(whole.encode()).digest()
-        self._made.families[number, id(predicate)] = predicate, found
+        families[which] = predicate, found
         return found
 
     def said_of(self, read: object) -> tuple[Ground, ...]:
@@ -526,9 +542,9 @@ class ReleasePlan:
 
     def _label_texts(self, number: int) -> list[tuple[bytes, bytes]]:
         """Return each coordinate's label with what is said of it, as it is hashed, in the halves of `_labels`."""
-        known = self._made.labels.get(number)
-        if known is not None:
-            return known
+        labels = self._said(number).labels
+        if self._counted_in in labels:
+            return labels[self._counted_in]
         heads, texts = dict[int, tuple[bytes, tuple[Ground, ...]]](), list[tuple[bytes, bytes]]()
         for head, tail in self._labels(number):
             if id(head) not in heads:
@@ -537,7 +553,7 @@ class ReleasePlan:
             said_of = tuple(sorted({*said_of_head, *self.said_of(tail)}))
             texts.append((text, f"{''.join(f', {one!r}' for one in tail)}), {said_of!r})".encode()))
         if len(texts) <= _MANY_LABELS:
-            self._made.labels[number] = texts
+            labels[self._counted_in] = texts
         return texts
 
     def _labels(self, number: int) -> list[tuple[tuple[object, ...], tuple[object, ...]]]:
@@ -563,6 +579,12 @@ class ReleasePlan:
     @cached_property
     def _counted_in(self) -> tuple[Expr, ...]:
         return counted_in(self.measurements)
+
+
+_OF_MEASUREMENTS = frozenset(
+    {"_counted_in", "_made", "axes", "intermediates", "measurements", "selection", "works"}
+)
+"""What a plan finds out once of its rows, groups and measurements, whatever these cost."""
 
 
 def release_bytes(release: Release, measurements: Sequence[Measurement], env: Environment) -> int:
@@ -630,7 +652,10 @@ def grounds_of(
     for select in selects_in(rows):
         found.update(_read_in(select))
     read = {part.intermediate for part in parts_in(IntermediateValue, *asked)}
-    return frozenset(found).union(*(below[number] for number in read.union(intermediates_in(rows))))
+    return frozenset(found).union(*(below[number] for number in read | _intermediates.of(rows)))
+
+
+_intermediates = Made(lambda rows: frozenset(intermediates_in(rows)))
 
 
 def release_grounds(release: Release, below: Sequence[frozenset[Ground]]) -> frozenset[Ground]:
@@ -657,7 +682,7 @@ def column_grounds(select: Select, said: object) -> Iterator[Ground]:
 _said: Cache[tuple[Sequence[Item], tuple[Ground, ...]]] = Cache(1024)
 """What is said of a column of some sources, by the number of the object of these, which is kept with it: each
 coordinate of each plan of a statement asks for it."""
-_ATOMS = frozenset({str, int, bool, bytes, float, Fraction, type(None)})
+_ATOMS = frozenset({str, int, bool, bytes, float, Fraction, Lattice, LogLattice, type(None)})
 
 
 def _fields_in(said: object) -> set[int]:

@@ -229,9 +229,11 @@ class Lattice:
 
     low: int
     high: int
-    step: Fraction
-    lo: Fraction
-    hi: Fraction
+    step: Fraction = field(
+        hash=False
+    )  # a fraction's hash takes an inverse, and the integers tell lattices apart
+    lo: Fraction = field(hash=False)
+    hi: Fraction = field(hash=False)
     exact: bool
 
     @property

@@ -118,7 +118,8 @@ class Asked:
     `units`: the columns that hold the owner, by its own. `finds_groups`: a count of people is measured too, by which
     they are found; `found_share`: its part of what is spent, where it is set. `is_zcdp`: rho is shared, so that of n
     measurements each has √n times the noise of one alone, not n times. `bars`: of which chosen values. `zeros`: the
-    aggregates, by number, that are known to be 0, of which nothing is measured (soundness.md 1.16).
+    aggregates, by number, that are known to be 0, of which nothing is measured (soundness.md 1.16). `known`: the object
+    that stands for each measurement of these rows, so that what is made of one is made once.
     """
 
     aggregates: Sequence[AggregateCall]
@@ -130,6 +131,11 @@ class Asked:
     bars: Bars = field(default_factory=dict)
     zeros: Collection[int] = ()
     found_share: Fraction | None = None
+    known: dict[Measurement, Measurement] = field(default_factory=dict, repr=False, compare=False)
+
+    def the_one(self, measurement: Measurement) -> Measurement:
+        """Return the object that stands for a measurement."""
+        return self.known.setdefault(measurement, measurement)
 
     def wanted(self) -> list[NormalizedAggregate]:
         """Return what is measured, in normal form."""
@@ -175,13 +181,13 @@ def others(asked: Asked, seen: Collection[frozenset[Measurement]]) -> Iterator[O
     Beyond those of `choose_measurements`: every value by complementary sums, or centred beside a count. None of
     `seen`. Raises as it does.
     """
-    wanted, found = asked.wanted(), set(seen)
+    wanted, found = asked.wanted(), {frozenset(id(asked.the_one(one)) for one in each) for each in seen}
     for form in _forms(wanted):
         alone = form in (_Form.PARTS, _Form.PARTS_OF_SQUARES, *_TOGETHER)
         most = 1 if form in (_Form.CENTRED, _Form.JOINT) else _MOST_RIDES
         for carrier in [None] if alone else _carriers(wanted)[:most]:
             builder = _Builder(asked, wanted, carrier, form)
-            measurements = frozenset(builder.measurements)
+            measurements = frozenset(map(id, builder.measurements))
             if measurements not in found:
                 found.add(measurements)
                 yield OtherMeasurements(builder)
@@ -228,7 +234,11 @@ def _forms(wanted: Sequence[NormalizedAggregate]) -> Sequence[_Form]:
     """Return the forms in which aggregates are looked for; where no value is summed, counts together and one by one."""
     if any(want.is_of_pair for want in wanted):
         return _Form.JOINT, _Form.PARTS
-    return tuple(_Form) if any(want.is_of_value for want in wanted) else (_Form.LEAST, _Form.PARTS)
+    if any(want.is_of_value for want in wanted):
+        is_pairs = not any(want.is_sum_alone for want in wanted)  # of least error too
+        return tuple(form for form in _Form if form is not _Form.PAIRS or not is_pairs)
+    is_one = len({(want.function, want.filter) for want in wanted}) == 1 and wanted[0].counts_rows
+    return (_Form.LEAST,) if is_one else (_Form.LEAST, _Form.PARTS)
 
 
 def _carriers(wanted: Sequence[NormalizedAggregate]) -> list[Expr | None]:
@@ -254,7 +264,7 @@ class _Builder:
         self.measurements: list[Measurement] = []
         self.plans: Plans = {}
         self._starts: list[int] = []
-        self._numbers: dict[Measurement, int] = {}
+        self._numbers: dict[int, int] = {}
         self._held: dict[int, dict[Expr, list[int]]] = {}
         self.joined = self._joined()
         apart = [want for index, want in enumerate(wanted) if index not in self.joined]
@@ -305,12 +315,13 @@ class _Builder:
 
     def number_of(self, measurement: Measurement) -> int:
         """Add a measurement (once) and return its number."""
-        if measurement in self._numbers:
-            return self._numbers[measurement]
+        measurement = self.asked.the_one(measurement)
+        if id(measurement) in self._numbers:
+            return self._numbers[id(measurement)]
         before = self._starts[-1] + self.measurements[-1].size if self.measurements else 0
         self._starts.append(before)
         self.measurements.append(measurement)
-        return self._numbers.setdefault(measurement, len(self._numbers))
+        return self._numbers.setdefault(id(measurement), len(self._numbers))
 
     def coordinate(self, number: int, place: int = 0) -> Coord:
         """Return a coordinate of a measurement."""

@@ -51,6 +51,7 @@ from .rows import (
     OwnedRows,
     Placed,
     PrivateBlock,
+    Reach,
     Source,
     columns_of,
     fields_in,
@@ -269,7 +270,8 @@ def resolve_owner(
     bounds = _contribution(items, predicate, classes, fixed, at_most_one)
     # Where every source has one row for an owner, so has the block: R = M = C = 1 without an operator (law L9).
     bounds = _Bounds(1, 1, 1, "") if all(at_most_one) else bounds
-    held_ = held(items, predicate, catalog, position)
+    is_one_row = len(items) == 1 and all(at_most_one)  # beside which nothing grows
+    held_ = Grown(items, Reach(1, ()), ()) if is_one_row else held(items, predicate, catalog, position)
     return OwnedRows(
         items=held_.items, written=len(private.items), predicate=predicate, owner=owner, root=root, units=units,
         fixed_columns=frozenset(fixed), is_single=all(at_most_one), max_rows_per_group=bounds.rows,

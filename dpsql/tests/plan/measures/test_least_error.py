@@ -108,6 +108,19 @@ def test_counts_alone_are_looked_for_together_and_one_by_one(monkeypatch: pytest
     assert found() == forms
 
 
+@pytest.mark.parametrize("asked", ["COUNT(*)", "COUNT(height)", "AVG(age)", "SUM(age)", "COUNT(*), AVG(height)",
+                                   "VARIANCE(age), AVG(height), COUNT(*)", "SUM(age), AVG(age)"])  # fmt: skip
+def test_forms_that_come_to_earlier_ones_are_left_out(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    release = released(f"SELECT {asked} FROM person")
+
+    def found() -> list[tuple[Measurement, ...]]:
+        return [one.plan().measurements for one in other_measures(release)]
+
+    forms = found()
+    monkeypatch.setattr(least_error, "_forms", lambda wanted: tuple(least_error._Form))
+    assert found() == forms
+
+
 _ENV = environment_of(
     (
         Column("id", INTEGER, Enforced(not_null=True)),
