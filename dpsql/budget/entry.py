@@ -435,10 +435,10 @@ class _Kind:
                 fields[name] = value if write is None else write(value)
         return fields
 
-    def read(self, fields: dict[str, Any], **more: Any) -> Record:
+    def read(self, fields: dict[str, Any]) -> Record:
         """Return the record of such fields. Raises one of many errors where they are of no record."""
         parts: dict[str, dict[str, Any]] = {part: {} for part in self._parts}
-        parts[""] = values = {"seq": fields["seq"], "at": fields["at"]} | more
+        parts[""] = values = {"seq": fields["seq"], "at": fields["at"]}
         for name, part, attribute, read, default in self._read:
             if default is not _ALWAYS and name not in fields:
                 parts[part][attribute] = default
@@ -589,33 +589,33 @@ def record_text(record: Record, after: str | None = None) -> str:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
-def read_record(text: str, state: EntryState = EntryState.RESERVED) -> Record:
-    """Return the record that `record_text` wrote; `state` is the state of an Entry.
+def read_record(text: str) -> Record:
+    """Return the record that `record_text` wrote; an Entry as it was reserved.
 
     Raises LedgerError for text that this version did not write.
     """
-    return read_linked(text, state)[0]
+    return read_linked(text)[0]
 
 
-def read_linked(text: str, state: EntryState = EntryState.RESERVED) -> tuple[Record, str | None]:
+def read_linked(text: str) -> tuple[Record, str | None]:
     """Return the record, and the sha256 of the one that it says it comes after. Raises as `read_record`."""
-    known = _lately_read.get((text, state))
+    known = _lately_read.get(text)
     if known is not None:
         return known
     try:
         fields = json.loads(text)
         kind = _NAMED[fields["kind"]]
-        record = kind.read(fields, state=state) if kind.name == "entry" else kind.read(fields)
+        record = kind.read(fields)
         after = _sha256(fields["after"]) if "after" in fields else None
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
         raise _unreadable() from error
     if record_text(record, after) != text:
         raise _unreadable()
-    _lately_read.put((text, state), (record, after))
+    _lately_read.put(text, (record, after))
     return record, after
 
 
-_lately_read: Cache[tuple[Record, str | None]] = Cache(200_000, lambda key, _: len(key[0]))
+_lately_read: Cache[tuple[Record, str | None]] = Cache(200_000, lambda text, _: len(text))
 """Records by their texts, of so many characters: a release has its own read at each station."""
 
 

@@ -1342,10 +1342,10 @@ def _insert_key(db: Database, number: int, entry: Entry, key: bytes, law: Law) -
 
 
 def _entry(number: int, body: str, state: EntryState) -> Entry:
-    record = read_record(body, state)
+    record = read_record(body)
     if not isinstance(record, Entry):
         raise LedgerError("the ledger holds a record of the wrong kind", hint="restore it from its log")
-    return replace(record, seq=number)
+    return replace(record, seq=number, state=state)
 
 
 def _closed() -> LedgerError:
