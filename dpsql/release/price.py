@@ -27,6 +27,7 @@ from ..budget import (
     ZERO,
     Charge,
     Fresh,
+    Grouping,
     Known,
     StoredDraws,
     StoredGrouping,
@@ -34,6 +35,7 @@ from ..budget import (
     epsilon_text,
     rho_text,
 )
+from ..cache import Made
 from ..errors import DpsqlError
 from ..mechanisms import NANO, Gaussian, Laplace, SquareRoot, Wish, half_width_of
 from ..plan.measures.formulas import Linear
@@ -44,7 +46,6 @@ from ..records import dataclass
 from ..relation.relations import Block, Join, Lateral, Recursive, Relation, all_parts, subqueries
 from .finer import Source, sources_of
 from .released import Groups
-from .table import grouping_of
 
 _NEW: Final = 2**63 - 1
 """Stands for the ledger entry of what would be drawn: newer than all others."""
@@ -75,9 +76,11 @@ def reads_each_alone(plan: Plan) -> bool:
     """Say whether no number of a statement's answer is computed from numbers of several groups, or of several releases:
     rows of releases are filtered, ordered and joined to public ones, each by itself.
     """
-    if plan.intermediates:
-        return False
-    for node in all_parts(plan.root):
+    return not plan.intermediates and _each_alone.of(plan.root)
+
+
+def _is_each_alone(root: Relation) -> bool:
+    for node in all_parts(root):
         if isinstance(node, AddedUp | Recursive) or (
             isinstance(node, Block) and (node.group or node.windows)
         ):
@@ -90,18 +93,23 @@ def reads_each_alone(plan: Plan) -> bool:
     return True
 
 
+_each_alone = Made(_is_each_alone)
+
+
 def _has_release(relation: Relation) -> bool:
     return any(isinstance(part, Release) for part in all_parts(relation))
 
 
-def known_of(plan: ReleasePlan, index: int, wish: Wish, groups: Groups, store: StoredDraws) -> Known | None:
-    """Return what stored groupings of a measurement's rows leave to be drawn of it; None: no less than all.
+def known_of(
+    plan: ReleasePlan, index: int, wish: Wish, grouping: Grouping | None, groups: Groups, store: StoredDraws
+) -> Known | None:
+    """Return what stored groupings of a measurement's rows leave to be drawn of it; None: no less than all. `grouping`:
+    what it is to those.
 
     What nothing tells yet is told better, with its own draw, where coarser groupings are stored. An epsilon is about
     the root of a precision: what a draw saves of it the coarser groupings, which it tells too, may have to pay back,
     and more than was saved. So there all of it is drawn, unless those by one key less are told without it.
     """
-    grouping = grouping_of(plan, index)
     stored = () if grouping is None else store.groupings([grouping.family])[1][grouping.family]
     if grouping is None or not stored:
         return None

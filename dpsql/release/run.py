@@ -33,6 +33,7 @@ from ..budget import (
     Claim,
     Draw,
     Fresh,
+    Grouping,
     Known,
     LedgerStore,
     MeasurementClaim,
@@ -366,28 +367,28 @@ class PlanRunner:
         if is_known and (plan.keyed_by in (None, index) or plan.keyed_by in rows.measurements):
             measures = self.measures_of(number, index)
         delta = plan.delta if index == plan.counted else Fraction(0)
-        wish = wish_of(plan, index)
+        wish, grouping = wish_of(plan, index), grouping_of(plan, index)
         return MeasurementClaim(
             measures,
             one.law,
             Charge(_ceil(one.epsilon * NANO), _ceil(delta * ATTO), one.rho_atto),
             _note(plan, index),
-            grouping_of(plan, index),
+            grouping,
             wish,
-            self._known(number, index, wish) if knowing else None,
+            self._known(number, index, wish, grouping) if knowing else None,
             grounds=plan.grounds_at(index),
             slices=plan.slices,
             whose=plan.whose,
         )
 
-    def _known(self, number: int, index: int, wish: Wish | None) -> Known | None:
+    def _known(self, number: int, index: int, wish: Wish | None, grouping: Grouping | None) -> Known | None:
         """Return what is left to draw of a measurement beyond stored groupings, where these tell a part of it."""
         rows = self.rows[number]
         if wish is None or not self.reuse or rows.groups is None or index in rows.measurements:
             return None
         if rows.plan.keyed_by is not None or self.edition is not None or not reads_each_alone(self.plan):
             return None
-        return known_of(rows.plan, index, wish, rows.groups, self.draws)
+        return known_of(rows.plan, index, wish, grouping, rows.groups, self.draws)
 
     def price(self) -> Fraction:
         """Return what is to be charged for what was not found, in what adds up: of a batch all that it would cost."""
@@ -917,7 +918,8 @@ def assemble(
     """Return the measurement of `measures`, each from the draws that the store chose for it: a single draw as it is,
     of several the mean of least variance (soundness.md 3.13). `axes`: the plan's, to whose listed groups it is cut.
     """
-    decoded = {id(one): _decoded(one, axes) for together in draws for one in together}
+    each = {id(one): one for together in draws for one in together}
+    decoded = {number: _decoded(one, axes) for number, one in each.items()}
     values, laws, vectors = [], [], []
     for place, (measure, together) in enumerate(zip(measures, draws, strict=True)):
         parts = [(decoded[id(one)], one.measures.index(measure)) for one in together]
