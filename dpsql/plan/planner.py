@@ -697,14 +697,20 @@ def _without_rows(
 
     Each by the text, and by constraints too.
     """
-    rows, facts = release.rows, (False, True)
-    text_zeros, zeros = (count_nothing(release, proved=proved) for proved in facts)
-    by_text, by_facts = (
-        (not rows.is_whole and has_no_rows(rows, proved=proved))
-        or (not release.keys and 0 < len(release.aggregates) == len(nothing))
-        for proved, nothing in zip(facts, (text_zeros, zeros), strict=True)
-    )
-    text_unused, facts_unused = (has_no_groups(release, kept, proved=proved) for proved in facts)
+    rows = release.rows
+
+    def is_rowless(nothing: Collection[int], *, proved: bool) -> bool:
+        if not rows.is_whole and has_no_rows(rows, proved=proved):
+            return True
+        return not release.keys and 0 < len(release.aggregates) == len(nothing)
+
+    # what the text says holds with constraints too, so that it is asked where these say so
+    zeros = count_nothing(release, proved=True)
+    text_zeros = count_nothing(release) if zeros else zeros
+    by_facts = is_rowless(zeros, proved=True)
+    by_text = by_facts and is_rowless(text_zeros, proved=False)
+    facts_unused = has_no_groups(release, kept, proved=True)
+    text_unused = facts_unused and has_no_groups(release, kept)
     return (by_text, by_facts), (text_unused, facts_unused), (text_zeros, zeros)
 
 

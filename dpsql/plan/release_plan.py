@@ -163,7 +163,8 @@ _said_by = Made(_Said, 64)
 
 def _rows_text(rows: OwnedRows, predicate: tuple[Expr, ...], below: Sequence[frozenset[Ground]]) -> str:
     """Return what a family's text says of its rows, those on which a predicate holds, whatever is measured of them."""
-    rests = sorted(grounds_of(replace(rows, predicate=predicate), (), below))
+    asked = rows if predicate is rows.predicate else replace(rows, predicate=predicate)
+    rests = sorted(grounds_of(asked, (), below))
     return ", ".join(map(repr, (rests, rows.items, predicate, *rows.owner)))
 
 
@@ -650,7 +651,7 @@ def grounds_of(
     """Return what rows rest on, and expressions over them. `below`: what intermediate results rest on, by number."""
     found = set(column_grounds(rows, asked))
     for select in selects_in(rows):
-        found.update(_read_in(select))
+        found |= _grounds_in.of(select)
     read = {part.intermediate for part in parts_in(IntermediateValue, *asked)}
     return frozenset(found).union(*(below[number] for number in read | _intermediates.of(rows)))
 
@@ -739,6 +740,9 @@ def _read_in(select: Select) -> Iterator[Ground]:
             else:
                 earlier, first = next(one for one in reversed(placed) if one[1] <= index)
                 yield from _column(earlier.source, index - first)
+
+
+_grounds_in = Made(lambda select: frozenset(_read_in(select)), 64)
 
 
 def _column(source: Source, index: int) -> Iterator[Ground]:

@@ -234,6 +234,8 @@ def released_keys(plan: ReleasePlan) -> dict[int, frozenset[int]]:
 
 def _sum(charges: Iterable[Charge]) -> Charge:
     found = list(charges)
+    if len(found) == 1:
+        return found[0]
     return Charge(
         sum((one.epsilon for one in found), Fraction(0)),
         sum((one.delta for one in found), Fraction(0)),
