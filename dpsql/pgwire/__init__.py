@@ -90,7 +90,7 @@ from .sasl import (
     tls_server_end_point,
 )
 from .states import State
-from .write_columns import BinaryCopy, CsvOptions, LineCopy, RowEncoder, TextOptions
+from .write_columns import BinaryCopy, CsvOptions, LineCopy, RowEncoder, TextOptions, Texts
 
 __all__ = [
     "ELEMENTS",
@@ -170,6 +170,7 @@ __all__ = [
     "Target",
     "Terminate",
     "TextOptions",
+    "Texts",
     "TransactionStatus",
     "TypeInfo",
     "Unreadable",

@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
+from itertools import chain, repeat
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -255,72 +257,108 @@ PLAIN_TEXT: frozenset[int] = frozenset(
 Array = npt.NDArray[Any]
 
 _MAX_MESSAGE = 2**31 - 1
-_HEAVY = 256
-"""Mean bytes of a value from which it is copied by itself: an index for every byte would take too much memory."""
+_WIDEST = 256
+"""Bytes of a value up to which there is room for the longest one of its column in every row."""
 _FIXED_NOTATION = 1e15
 _SAMPLE = 64
 """Where few of so many doubles are distinct (ratios of small counts), each is printed once: printing is slow."""
 _COMMA, _LEAST_SIGN = ord(","), ord("-")
-
-
-@dataclass(frozen=True, slots=True)
-class _Fixed:
-    """A column of values of one size, none of them NULL; the array is in network order."""
-
-    values: Array
-
-    @property
-    def sizes(self) -> int:
-        return self.values.dtype.itemsize
+_GROUP, _BASE = 4, 10**4
+"""Digits that are printed together, of a number below the base."""
+_POWERS = np.array([10**power for power in range(1, 20)], dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A column's bytes, one value after the other, and the size of each; a NULL is empty, and marked."""
+    """Values of a column as they are written: where each begins in some bytes, and its size; NULLs are marked.
+
+    A NULL's size is 0. Strings of a column are UTF-8 without a zero byte; values may share bytes.
+    """
 
     data: Array
+    begins: Array
     sizes: Array
     nulls: Array | None = None
 
+    @classmethod
+    def ending(cls, data: bytes, ends: Array, nulls: Array | None = None) -> Texts:
+        """Return values one after the other, and a byte after each, where it ends."""
+        begins = np.concatenate(([0], ends[:-1] + 1))
+        return cls(np.frombuffer(data, dtype=np.uint8), begins, ends - begins, nulls)
 
-_Field = _Fixed | Texts
+    def slices(self) -> list[bytes]:
+        """Return the bytes of each value."""
+        data, ends = self.data.tobytes(), self.begins + self.sizes
+        return [data[begin:end] for begin, end in zip(self.begins.tolist(), ends.tolist(), strict=True)]
+
+    def replaced(self, null: bytes) -> Texts:
+        """Return the values with other bytes for NULL."""
+        if self.nulls is None:
+            return self
+        data = np.concatenate((self.data, np.frombuffer(null, dtype=np.uint8)))
+        begins = np.where(self.nulls, len(self.data), self.begins)
+        return Texts(data, begins, np.where(self.nulls, len(null), self.sizes))
 
 
-class _Spread:
-    """The bytes of many rows, into which pieces are put from left to right."""
+Values = Sequence[Any] | Array | Texts
+"""A column's values: one by one, as integers, doubles or booleans of an array (masked where NULL), or written."""
+_Field = Array | Texts
+"""A column as it is written; an array has values of one size, none of them NULL, in network order."""
+_Way = Callable[[Values], _Field | None]
+"""A fast way to write values, none of them NULL; what it returns is None for those it does not know."""
 
-    def __init__(self, sizes: Array) -> None:
-        """`sizes`: the bytes of each row."""
-        ends = np.cumsum(sizes)
-        self._at = ends - sizes
-        self._out = np.empty(int(ends[-1]), dtype=np.uint8)
 
-    def put(self, values: Array) -> None:
-        """Put into each row its own value, or the one that there is."""
-        width = values.dtype.itemsize
-        # Every place of the bytes as the start of a value: rows begin anywhere.
-        places = np.ndarray((len(self._out) - width + 1,), values.dtype, self._out, strides=(1,))
-        places[self._at] = values
-        self._at = self._at + width
+def _assembled(pieces: Sequence[bytes | _Field], size: int) -> bytes:
+    """Return `size` rows, each of its values of the pieces in order; bytes are the same in every row.
 
-    def put_field(self, field: _Field) -> None:
-        """Put a column's values into the rows."""
-        if isinstance(field, _Fixed):
-            self.put(field.values)
-            return
-        begins = np.cumsum(field.sizes) - field.sizes
-        if len(field.data) < _HEAVY * len(field.sizes):
-            place = np.repeat(self._at - begins, field.sizes)
-            place += np.arange(len(field.data))
-            self._out[place] = field.data
+    The rows are made in a table, where a value has the room of the longest, and what is not used is then left out.
+    """
+    fields = [np.frombuffer(one, dtype=f"V{len(one)}") if isinstance(one, bytes) else one for one in pieces]
+    widths = [max(1, int(one.sizes.max())) if isinstance(one, Texts) else one.itemsize for one in fields]
+    if max(widths) > _WIDEST:
+        return _sliced(fields, size)
+    table = np.empty((size, sum(widths)), dtype=np.uint8)
+    is_used = np.ones(table.shape, dtype=np.bool_)
+    at = 0
+    for field, width in zip(fields, widths, strict=True):
+        if isinstance(field, Texts):
+            _places(table, at, f"V{width}")[:] = _cells(field, width)
+            is_before = np.tri(width + 1, width, -1, dtype=np.bool_).view(f"V{width}").ravel()
+            _places(is_used, at, f"V{width}")[:] = is_before[field.sizes]
         else:
-            for at, begin, size in zip(self._at.tolist(), begins.tolist(), field.sizes.tolist(), strict=True):
-                self._out[at : at + size] = field.data[begin : begin + size]
-        self._at = self._at + field.sizes
+            _places(table, at, field.dtype)[:] = field
+        at += width
+    return table[is_used].tobytes()
 
-    def bytes(self) -> bytes:
-        """Return all, once every piece is in its place."""
-        return self._out.tobytes()
+
+def _places(table: Array, at: int, kind: npt.DTypeLike) -> Array:
+    """Return the values of a type that stand `at` so many bytes in each row of a table of bytes."""
+    return np.ndarray((len(table),), kind, table, at, strides=(table.shape[1],))
+
+
+def _cells(texts: Texts, width: int) -> Array:
+    """Return so many bytes from where each value begins: also what stands behind it."""
+    low = int(texts.begins.min())
+    end = int(texts.begins.max()) + width
+    data = texts.data[low:end]
+    if len(data) < end - low:
+        data = np.concatenate((data, np.zeros(end - low - len(data), dtype=np.uint8)))
+    # Every place of the bytes as the start of a value: they begin anywhere.
+    starts: Array = np.ndarray((end - low - width + 1,), f"V{width}", data, strides=(1,))
+    cells: Array = starts[texts.begins - low]
+    return cells
+
+
+def _sliced(fields: Sequence[_Field], size: int) -> bytes:
+    """Return what `_assembled` does, of values that are copied one by one: for long ones."""
+    columns = list[list[bytes]]()
+    for field in fields:
+        if isinstance(field, Texts):
+            columns.append(field.slices())
+            continue
+        data, width = np.broadcast_to(field, size).tobytes(), field.itemsize
+        columns.append([data[at : at + width] for at in range(0, len(data), width)])
+    return b"".join(chain.from_iterable(zip(*columns, strict=True)))
 
 
 def messages(tag: bytes, count: bytes, fields: Sequence[_Field], size: int) -> bytes:
@@ -328,146 +366,179 @@ def messages(tag: bytes, count: bytes, fields: Sequence[_Field], size: int) -> b
 
     Raises LocalProtocolError: a message would be too long.
     """
-    spread = _begun(tag, size, 2 + 4 * len(fields), fields)
-    spread.put(np.frombuffer(count, dtype=">u2"))
+    pieces: list[bytes | _Field] = [count]
     for field in fields:
         lengths = np.empty(size, dtype=">i4")
-        lengths[:] = field.sizes
+        lengths[:] = field.sizes if isinstance(field, Texts) else field.itemsize
         if isinstance(field, Texts) and field.nulls is not None:
             lengths[field.nulls] = -1
-        spread.put(lengths)
-        spread.put_field(field)
-    return spread.bytes()
+        pieces += (lengths, field)
+    return _assembled([tag, _lengths(2 + 4 * len(fields), fields, size), *pieces], size)
 
 
-def lines(tag: bytes, delimiter: str, fields: Sequence[_Field], size: int) -> bytes:
+def lines(tag: bytes, delimiter: str, fields: Sequence[Texts], size: int) -> bytes:
     """Return `size` messages of a tag and a line: the fields with a delimiter between. Raises as `messages`."""
-    spread = _begun(tag, size, len(fields), fields)
     ends = [delimiter] * (len(fields) - 1) + ["\n"]
+    pieces: list[bytes | _Field] = [tag, _lengths(len(fields), fields, size)]
     for field, end in zip(fields, ends, strict=True):
-        spread.put_field(field)
-        spread.put(np.frombuffer(end.encode("ascii"), dtype=np.uint8))
-    return spread.bytes()
+        pieces += (field, end.encode("ascii"))
+    return _assembled(pieces, size)
 
 
-def _begun(tag: bytes, size: int, more: int, fields: Sequence[_Field]) -> _Spread:
-    """Return messages with tag and length word; `more`: bytes of each that are of no field's value."""
+def _lengths(more: int, fields: Sequence[_Field], size: int) -> Array:
+    """Return the length words of messages with these fields; `more`: bytes of each that are of no field's value."""
     lengths = np.full(size, 4 + more, dtype=np.int64)
     for field in fields:
-        lengths += field.sizes
+        lengths += field.sizes if isinstance(field, Texts) else field.itemsize
     if int(lengths.max()) > _MAX_MESSAGE:
         raise LocalProtocolError("More than 2 GiB cannot be sent in one message.")
-    spread = _Spread(lengths + 1)
-    spread.put(np.frombuffer(tag, dtype=np.uint8))
-    spread.put(lengths.astype(">i4"))
-    return spread
+    return lengths.astype(">i4")
 
 
-def of_texts(texts: Sequence[Any]) -> Texts | None:
-    """Return strings as UTF-8; None where one is no string, no Unicode or has a zero byte, or for long ones."""
+def of_texts(texts: Values) -> Texts | None:
+    """Return strings as UTF-8; None where one is no string, no Unicode or has a zero byte."""
+    if isinstance(texts, Texts):
+        return texts
     try:
         joined = ("\0".join(texts) + "\0").encode()
     except (TypeError, UnicodeEncodeError):
         return None
-    if len(joined) > _HEAVY * len(texts):
-        return None
-    data = np.frombuffer(joined, dtype=np.uint8)
-    is_end = data == 0
-    ends = np.flatnonzero(is_end)
-    if len(ends) != len(texts):
-        return None
-    return Texts(data[~is_end], np.diff(ends, prepend=-1) - 1)
+    ends = np.flatnonzero(np.frombuffer(joined, dtype=np.uint8) == 0)
+    return Texts.ending(joined, ends) if len(ends) == len(texts) else None
 
 
 def of_bytes(values: Sequence[bytes | None]) -> Texts:
     """Return what a column's writer made, with its NULLs."""
     present = [value or b"" for value in values]
     sizes = np.fromiter(map(len, present), dtype=np.int64, count=len(present))
-    nulls = np.fromiter((value is None for value in values), dtype=bool, count=len(present))
-    return Texts(np.frombuffer(b"".join(present), dtype=np.uint8), sizes, nulls if nulls.any() else None)
+    nulls = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(present))
+    data = np.frombuffer(b"".join(present), dtype=np.uint8)
+    return Texts(data, np.cumsum(sizes) - sizes, sizes, nulls if nulls.any() else None)
 
 
-def _with_nulls(write: Callable[[Sequence[Any]], _Field | None], values: Sequence[Any]) -> _Field | None:
-    """Return what a fast way makes of the values that are not NULL, with the NULLs between them."""
-    nulls = np.fromiter((value is None for value in values), dtype=bool, count=len(values))
-    field = write([value for value in values if value is not None]) if nulls.any() else None
+def _known(write: _Way, values: Values) -> _Field | None:
+    """Return what a fast way makes of values, NULLs among them."""
+    field = write(values)
+    if field is not None or isinstance(values, Texts):
+        return field
+    if isinstance(values, np.ma.MaskedArray):
+        nulls = np.ma.getmaskarray(values)
+        field = write(values.compressed())
+    else:
+        nulls = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
+        field = write([value for value in values if value is not None]) if nulls.any() else None
     if field is None:
         return None
-    sizes = np.zeros(len(values), dtype=np.int64)
-    sizes[~nulls] = field.sizes
-    return Texts(field.values.view(np.uint8) if isinstance(field, _Fixed) else field.data, sizes, nulls)
+    if not isinstance(field, Texts):
+        width = field.itemsize
+        field = Texts(field.view(np.uint8), np.arange(len(field)) * width, np.full(len(field), width))
+    begins, sizes = np.zeros((2, len(values)), dtype=np.int64)
+    begins[~nulls], sizes[~nulls] = field.begins, field.sizes
+    return Texts(field.data, begins, sizes, nulls)
 
 
-def bulk_text(oid: int) -> Callable[[Sequence[Any]], Texts | None]:
-    """Return the fast way to write a type's values as text; what it returns is None for those it does not know."""
-    return _TEXT.get(oid, _unknown)
-
-
-def _bulk_binary(oid: int) -> Callable[[Sequence[Any]], _Field | None]:
-    """Return the fast way to write a type's values in binary; None as for `bulk_text`."""
-    return _BINARY.get(oid, _unknown)
-
-
-def _unknown(values: Sequence[Any]) -> None:
-    return None
-
-
-def _numbers(code: str, values: Sequence[Any]) -> Array | None:
+def _numbers(code: str, values: Values) -> Array | None:
     """Return numbers as an array of a type code's type; None where one is no such number, or too large for it."""
-    try:
-        return np.frombuffer(array(code, values), dtype=np.dtype(code))
-    except (TypeError, ValueError, OverflowError):
+    kind = np.dtype(code)
+    if not isinstance(values, np.ndarray):
+        try:
+            return np.frombuffer(array(code, values), dtype=kind)  # type: ignore[arg-type]  # what is none is told
+        except (TypeError, ValueError, OverflowError):
+            return None
+    if isinstance(values, np.ma.MaskedArray) or values.dtype.kind != kind.kind or values.itemsize > 8:
         return None
+    if kind.kind == "i" and values.itemsize > kind.itemsize and len(values):
+        limits = np.iinfo(kind)
+        if values.min() < limits.min or values.max() > limits.max:
+            return None
+    return values.astype(kind)
 
 
-def _integers(values: Sequence[Any]) -> Texts | None:
+def _integers(values: Values) -> Texts | None:
+    """Return integers as digits, four at once from a table of all that four can be; the sign before the first."""
     numbers = _numbers("q", values)
-    return None if numbers is None else _printed(repr(numbers.tolist()))
+    if numbers is None or not len(numbers):
+        return None
+    rest = np.abs(numbers).view(np.uint64)  # also of the least integer, which has no positive one
+    sizes = np.searchsorted(_POWERS, rest, side="right") + 1
+    groups = -(-int(sizes.max()) // _GROUP)
+    if sizes.max() < 10:
+        rest = rest.astype(np.uint32)
+    cells = np.empty((len(numbers), groups + 1), dtype=np.uint32)  # the first has room for a sign
+    for group in range(groups, 1, -1):
+        above = rest // rest.dtype.type(_BASE)
+        cells[:, group] = _digits()[rest - above * rest.dtype.type(_BASE)]
+        rest = above
+    cells[:, 1] = _digits()[rest]
+    data = cells.view(np.uint8).ravel()
+    is_negative = numbers < 0
+    sizes += is_negative
+    begins = np.arange(1, len(numbers) + 1) * (_GROUP * (groups + 1)) - sizes
+    data[begins[is_negative]] = _LEAST_SIGN
+    return Texts(data, begins, sizes)
 
 
-def _floats(values: Sequence[Any]) -> Texts | None:
+@cache
+def _digits() -> Array:
+    """Return the digits of the numbers below 10,000, four in each."""
+    number = np.arange(_BASE)[:, np.newaxis]
+    digits = number // np.array([1000, 100, 10, 1]) % 10 + ord("0")
+    table: Array = digits.astype(np.uint8).view(np.uint32).ravel()
+    return table
+
+
+def _floats(values: Values) -> Texts | None:
     """Return doubles below the numbers that have an exponent, which Python writes as Postgres does but for ".0"."""
     numbers = _numbers("d", values)
-    if numbers is None or not bool((np.abs(numbers) < _FIXED_NOTATION).all()):
+    if numbers is None or not len(numbers) or not bool((np.abs(numbers) < _FIXED_NOTATION).all()):
         return None
     if len(set(numbers[:_SAMPLE].tolist())) > _SAMPLE // 2:
-        return _printed(repr(numbers.tolist()), point_zero=True)
-    bits = numbers.view(np.int64).tolist()  # 0.0 is not -0.0
-    distinct = dict(zip(bits, numbers.tolist(), strict=True))
-    texts = {key: repr(number) for key, number in distinct.items()}
-    return _printed(f"[{', '.join(map(texts.__getitem__, bits))}]", point_zero=True)
+        return _printed(numbers)
+    bits, index = np.unique(numbers.view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+    distinct = _printed(bits.view(np.float64))
+    return Texts(distinct.data, distinct.begins[index], distinct.sizes[index])
 
 
-def _printed(shown: str, *, point_zero: bool = False) -> Texts:
-    """Return a list's values from its `repr`: digits, signs, points and exponents are above the comma."""
-    text = f"{shown[1:-1]}, "
-    if point_zero:
-        text = text.replace(".0, ", ", ")
+def _printed(numbers: Array) -> Texts:
+    """Return doubles from the `repr` of their list: digits, signs, points and exponents are above the comma."""
+    text = f"{repr(numbers.tolist())[1:-1]}, ".replace(".0, ", ", ")
     data = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-    return Texts(data[data >= _LEAST_SIGN], np.diff(np.flatnonzero(data == _COMMA), prepend=-2) - 2)
+    sizes = np.diff(np.flatnonzero(data == _COMMA), prepend=-2) - 2
+    return Texts(data[data >= _LEAST_SIGN], np.cumsum(sizes) - sizes, sizes)
 
 
-def _fixed(code: str) -> Callable[[Sequence[Any]], _Field | None]:
-    def write(values: Sequence[Any]) -> _Field | None:
+def _booleans(values: Values) -> Texts | None:
+    truths = _numbers("?", values)
+    if truths is None:
+        return None
+    return Texts(
+        np.frombuffer(b"ft", dtype=np.uint8), truths.astype(np.int64), np.ones(len(truths), np.int64)
+    )
+
+
+def _fixed(code: str) -> _Way:
+    def write(values: Values) -> Array | None:
         numbers = _numbers(code, values)
-        return None if numbers is None else _Fixed(numbers.astype(numbers.dtype.newbyteorder(">")))
+        return None if numbers is None else numbers.astype(numbers.dtype.newbyteorder(">"))
 
     return write
 
 
 _STRINGS = (Oid.NAME, Oid.TEXT, Oid.VARCHAR, Oid.BPCHAR, Oid.UNKNOWN, Oid.JSON, Oid.PG_NODE_TREE)
 
-_TEXT: dict[int, Callable[[Sequence[Any]], Texts | None]] = {
+_TEXT: dict[int, Callable[[Values], Texts | None]] = {
     **dict.fromkeys((Oid.INT2, Oid.INT4, Oid.INT8, Oid.OID, Oid.XID), _integers),
     Oid.FLOAT8: _floats,
+    Oid.BOOL: _booleans,
     **dict.fromkeys(_STRINGS, of_texts),
 }
 
-_BINARY: dict[int, Callable[[Sequence[Any]], _Field | None]] = {
+_BINARY: dict[int, _Way] = {
     Oid.INT2: _fixed("h"),
     Oid.INT4: _fixed("i"),
     Oid.INT8: _fixed("q"),
     Oid.FLOAT8: _fixed("d"),
+    Oid.BOOL: _fixed("?"),
     **dict.fromkeys(_STRINGS, of_texts),
 }
 
@@ -529,15 +600,50 @@ def bytes_column(column: FieldDescription) -> Callable[[Sequence[Any]], list[byt
     return write_encoded
 
 
-def field_column(column: FieldDescription) -> Callable[[Sequence[Any]], _Field]:
+def field_column(column: FieldDescription) -> Callable[[Values], _Field]:
     """Return the function that writes many values at once, in the column's format; raises as `text_column` does."""
-    write = bytes_column(column)
-    fast = _bulk_binary(column.oid) if column.format is Format.BINARY else bulk_text(column.oid)
+    if column.format is Format.TEXT:
+        return texts_column(column)
+    fast, write = _BINARY.get(column.oid, _unknown), bytes_column(column)
 
-    def write_field(values: Sequence[Any]) -> _Field:
-        return fast(values) or _with_nulls(fast, values) or of_bytes(write(values))
+    def write_field(values: Values) -> _Field:
+        field = _known(fast, values)
+        return of_bytes(write(listed(values))) if field is None else field
 
     return write_field
+
+
+def texts_column(column: FieldDescription) -> Callable[[Values], Texts]:
+    """Return the function that writes many values at once as text; raises as `text_column` does."""
+    fast, one, write = _TEXT.get(column.oid, _unknown), TEXT_WRITERS.get(column.oid), bytes_column(column)
+
+    def each(values: Values) -> Texts | None:
+        try:
+            return None if one is None else of_texts(list(map(one, listed(values))))
+        except _WRONG_VALUE:
+            return None
+
+    def write_texts(values: Values) -> Texts:
+        for way in (fast, each):
+            field = _known(way, values)
+            if isinstance(field, Texts):
+                return field
+        return of_bytes(write(listed(values)))
+
+    return write_texts
+
+
+def _unknown(values: Values) -> None:
+    return None
+
+
+def listed(values: Values) -> Sequence[Any]:
+    """Return a column's values one by one; NULL is None."""
+    if not isinstance(values, Texts):
+        return list(values.tolist()) if isinstance(values, np.ndarray) else values
+    texts = [one.decode() for one in values.slices()]
+    nulls = repeat(False) if values.nulls is None else values.nulls.tolist()
+    return [None if is_null else text for text, is_null in zip(texts, nulls, strict=False)]
 
 
 def _column(
@@ -567,14 +673,30 @@ def _wrong_value(column: FieldDescription) -> LocalProtocolError:
 # --- many rows at once -> DataRow messages ------------------------------------------------------------
 
 
+class _Messages:
+    """Makes messages of a tag, the count of columns and a row's values, each with its length word."""
+
+    def __init__(self, tag: bytes, columns: Sequence[FieldDescription]) -> None:
+        """Raises LocalProtocolError: a column's type cannot be written in its format."""
+        self._tag, self._count = tag, count(columns)
+        self._writers = [bytes_column(column) for column in columns]
+        self._columns = columns
+
+    def of(self, columns: Sequence[Values], size: int) -> bytes:
+        """Return the messages of so many rows, which are given by column; raises as `RowEncoder.encode` does."""
+        if size >= MANY:
+            fields = [field_column(one)(values) for one, values in zip(self._columns, columns, strict=True)]
+            return messages(self._tag, self._count, fields, size)
+        written = [write(listed(column)) for write, column in zip(self._writers, columns, strict=True)]
+        return b"".join([message(self._tag, self._count + row) for row in joined(written, size)])
+
+
 class RowEncoder:
     """Makes the DataRow messages of one result."""
 
     def __init__(self, columns: Sequence[FieldDescription]) -> None:
         """Raises LocalProtocolError: a column's type cannot be written in its format."""
-        self._count = count(columns)
-        self._writers = [bytes_column(column) for column in columns]
-        self._columns = columns
+        self._messages, self._width = _Messages(b"D", columns), len(columns)
 
     def encode(self, rows: Sequence[Sequence[Any]]) -> DataRows:
         """Return the messages of a chunk of rows; some thousands at a time are fastest.
@@ -582,12 +704,11 @@ class RowEncoder:
         Raises LocalProtocolError, which names the column and not the value: a value is not of its column's type,
         or a row has more or fewer values than there are columns.
         """
-        columns = transpose(rows, len(self._writers))
-        if len(rows) >= MANY:
-            fields = [field_column(one)(values) for one, values in zip(self._columns, columns, strict=True)]
-            return DataRows(messages(b"D", self._count, fields, len(rows)))
-        written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
-        return DataRows(b"".join([message(b"D", self._count + row) for row in joined(written, len(rows))]))
+        return self.encode_columns(transpose(rows, self._width), len(rows))
+
+    def encode_columns(self, columns: Sequence[Values], size: int) -> DataRows:
+        """Return the messages of a chunk of so many rows, which are given by column; raises as `encode`."""
+        return DataRows(self._messages.of(columns, size))
 
 
 # --- COPY … TO STDOUT: rows -> CopyData messages, one a row, in text, CSV or binary -------------------------
@@ -633,7 +754,7 @@ class LineCopy:
         self._writers = [text_column(column) for column in columns]
         guard = _csv_guard(options, len(columns)) if isinstance(options, CsvOptions) else _text_guard(options)
         self._header_guard = guard
-        self._fast = [bulk_text(column.oid) for column in columns]
+        self._fields = [texts_column(column) for column in columns]
         self._is_plain = _plain_texts(options, len(columns))
         is_usual = options in (TextOptions(header=options.header), CsvOptions(header=options.header))
         self._guards = [None if is_usual and column.oid in PLAIN_TEXT else guard for column in columns]
@@ -649,26 +770,29 @@ class LineCopy:
 
     def encode(self, rows: Rows) -> CopyRows:
         """Return the messages of a chunk of rows; raises as `RowEncoder.encode` does."""
-        columns = transpose(rows, len(self._writers))
+        return self.encode_columns(transpose(rows, len(self._writers)), len(rows))
+
+    def encode_columns(self, columns: Sequence[Values], size: int) -> CopyRows:
+        """Return the messages of a chunk of so many rows, which are given by column; raises as `encode`."""
         if not columns:
-            return self._lines([()] * len(rows))
-        if len(rows) >= MANY:
+            return self._lines([()] * size)
+        if size >= MANY:
             fields = [self._field(index, column) for index, column in enumerate(columns)]
-            return CopyRows(lines(b"d", self._options.delimiter, fields, len(rows)))
-        return self._lines(zip(*map(self._texts, range(len(columns)), columns), strict=True))
+            return CopyRows(lines(b"d", self._options.delimiter, fields, size))
+        return self._lines(zip(*map(self._texts, range(len(columns)), map(listed, columns)), strict=True))
 
     def end(self) -> CopyRows:
         """Return what comes after the last row: nothing."""
         return CopyRows(b"")
 
-    def _field(self, index: int, column: Sequence[Any]) -> Texts:
+    def _field(self, index: int, column: Values) -> Texts:
         """Return many values of a column as they stand in lines."""
-        forced = isinstance(self._options, CsvOptions) and index in self._options.force_quote
-        field = None if forced else self._fast[index](column)
-        if field is None or not (self._guards[index] is None or self._is_plain(field)):
-            texts = self._texts(index, column)
-            field = of_texts(texts) or of_bytes([self._encoded(text) for text in texts])
-        return field
+        if not (isinstance(self._options, CsvOptions) and index in self._options.force_quote):
+            field = self._fields[index](column)
+            if self._guards[index] is None or self._is_plain(field):
+                return field.replaced(self._options.null.encode())
+        texts = self._texts(index, listed(column))
+        return of_texts(texts) or of_bytes([self._encoded(text) for text in texts])
 
     def _texts(self, index: int, column: Sequence[Any]) -> list[str]:
         """Return values of a column as they stand in lines."""
@@ -694,10 +818,8 @@ class BinaryCopy:
 
     def __init__(self, columns: Sequence[FieldDescription]) -> None:
         """Raises LocalProtocolError: a column's type cannot be written in binary."""
-        self._count = count(columns)
         binary = [replace(column, format=Format.BINARY) for column in columns]
-        self._writers = [bytes_column(column) for column in binary]
-        self._fields = [field_column(column) for column in binary]
+        self._messages, self._width = _Messages(b"d", binary), len(binary)
         self._pending = _SIGNATURE
 
     def begin(self) -> CopyRows:
@@ -706,18 +828,16 @@ class BinaryCopy:
 
     def encode(self, rows: Rows) -> CopyRows:
         """Return the messages of a chunk of rows; raises as `RowEncoder.encode` does."""
-        if self._pending and len(rows) > 1:
-            return CopyRows(self.encode(rows[:1]).wire + self.encode(rows[1:]).wire)
-        columns = transpose(rows, len(self._writers))
-        if len(rows) >= MANY:
-            fields = [write(column) for write, column in zip(self._fields, columns, strict=True)]
-            return CopyRows(messages(b"d", self._count, fields, len(rows)))
-        written = [write(column) for write, column in zip(self._writers, columns, strict=True)]
-        parts = []
-        for row in joined(written, len(rows)):
-            parts.append(message(b"d", self._pending + self._count + row))
+        return self.encode_columns(transpose(rows, self._width), len(rows))
+
+    def encode_columns(self, columns: Sequence[Values], size: int) -> CopyRows:
+        """Return the messages of a chunk of so many rows, which are given by column; raises as `encode`."""
+        wire = self._messages.of(columns, size)
+        if self._pending and wire:
+            end = 1 + int.from_bytes(wire[1:5], "big")
+            wire = message(b"d", self._pending + wire[5:end]) + wire[end:]
             self._pending = b""
-        return CopyRows(b"".join(parts))
+        return CopyRows(wire)
 
     def end(self) -> CopyRows:
         """Return what comes after the last row."""
@@ -759,6 +879,8 @@ def _plain_texts(options: TextOptions | CsvOptions, width: int) -> Callable[[Tex
             return False
         if not isinstance(options, CsvOptions):
             return True
-        return null not in data if null else bool(texts.sizes.all())
+        if null:
+            return null not in data
+        return bool(texts.sizes.all() if texts.nulls is None else (texts.nulls | (texts.sizes > 0)).all())
 
     return is_plain

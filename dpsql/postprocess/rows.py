@@ -94,7 +94,7 @@ class Arrays:
     arrays: tuple[npt.NDArray[Any], ...]
 
 
-class _Rows(Sequence[tuple[Any, ...]]):
+class LargeRows(Sequence[tuple[Any, ...]]):
     """Rows that are made when they are read, so many at a time; a slice is a list."""
 
     @overload
@@ -113,8 +113,15 @@ class _Rows(Sequence[tuple[Any, ...]]):
     @abstractmethod
     def _between(self, low: int, high: int) -> list[tuple[Any, ...]]: ...
 
+    @abstractmethod
+    def columns(self, low: int, high: int) -> list[Values] | None:
+        """Return the first of the rows between two places by column, as they are kept; None: they are kept by row.
 
-class ColumnRows(_Rows):
+        Requires: there is a row between them.
+        """
+
+
+class ColumnRows(LargeRows):
     """The rows of a large answer, kept by column."""
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
@@ -126,6 +133,9 @@ class ColumnRows(_Rows):
 
     def _between(self, low: int, high: int) -> list[tuple[Any, ...]]:
         return list(zip(*[array[low:high].tolist() for array in self._arrays], strict=True))
+
+    def columns(self, low: int, high: int) -> list[Values]:
+        return [array[low:high] for array in self._arrays]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(self), _CHUNK):
@@ -180,7 +190,9 @@ def finish_arrays(
 
 def _is_right(array: npt.NDArray[Any], declared: SqlType) -> bool:
     """Return whether an array surely holds what its declared type asks for."""
-    if isinstance(array, np.ma.MaskedArray) or len(array) == 0:
+    if isinstance(array, np.ma.MaskedArray):
+        return declared.kind is not Kind.TEXT and _is_right(array.compressed(), declared)
+    if len(array) == 0:
         return False
     if declared.is_integer:
         limit = _LIMITS[declared.kind]
@@ -381,12 +393,53 @@ _SMALL = 256 * 1024
 """Bytes up to which an answer is a list, and not counted."""
 
 Values = Any
-"""An array, or a list of values."""
+"""An array, a list of values, or texts that are packed."""
 
 
 def chunk_rows(columns: int, cells: int = _OBJECTS) -> int:
     """Return how many rows of so many columns are a chunk of so many values."""
     return max(1, cells // max(1, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTexts:
+    """Texts of a column in UTF-8, one after the other, each with a zero byte behind it; NULLs are empty, and marked."""
+
+    data: bytes
+    ends: npt.NDArray[Any]
+    nulls: npt.NDArray[Any] | None
+
+    @classmethod
+    def of(cls, values: Values) -> PackedTexts | None:
+        """Return values as texts; None where one is no text, no Unicode, or has a zero byte."""
+        if isinstance(values, np.ndarray) and values.dtype != object:
+            return None
+        listed = list(values)
+        if not isinstance(next((value for value in listed if value is not None), None), str):
+            return None
+        nulls = _nulls(listed) if None in listed else None
+        try:
+            data = ("\0".join(listed if nulls is None else [value or "" for value in listed]) + "\0").encode()
+        except (TypeError, UnicodeEncodeError):
+            return None
+        ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0)
+        return cls(data, ends, nulls) if len(ends) == len(listed) else None
+
+    def part(self, low: int, high: int) -> PackedTexts:
+        """Return the texts between two places, at least one."""
+        begin = int(self.ends[low - 1]) + 1 if low else 0
+        data = self.data[begin : int(self.ends[high - 1]) + 1]
+        return PackedTexts(
+            data, self.ends[low:high] - begin, None if self.nulls is None else self.nulls[low:high]
+        )
+
+    def listed(self) -> list[str | None]:
+        """Return the texts one by one."""
+        texts: list[str | None] = [*self.data[:-1].decode().split("\0")]
+        if self.nulls is not None:
+            for place in np.flatnonzero(self.nulls).tolist():
+                texts[place] = None
+        return texts
 
 
 _LEFT: SimpleQueue[int] = SimpleQueue()
@@ -480,7 +533,7 @@ class Spool:
 
     def _write(self, columns: Sequence[Values]) -> None:
         assert self._file is not None
-        data = pickle.dumps(tuple(columns), protocol=5)
+        data = pickle.dumps(tuple(PackedTexts.of(column) or column for column in columns), protocol=5)
         self._share.take(0, len(data))
         _told(partial(self._file.write, data))
         self._places.append(self._places[-1] + len(data))
@@ -490,7 +543,7 @@ class Spool:
         """Return the rows: a list where they are few. Requires: nothing is added after."""
         if self._file is not None:
             return SpooledRows(self._file, self._starts, self._places, self._share)
-        listed = _rows_of(self._first, slice(None)) if self._first is not None else []
+        listed = _rows_of(self._first, 0, len(self)) if self._first is not None else []
         size = weight_of(listed)
         if size <= _SMALL:
             return listed
@@ -498,7 +551,7 @@ class Spool:
         return SpooledRows(None, self._starts, self._places, self._share, listed)
 
 
-class SpooledRows(_Rows):
+class SpooledRows(LargeRows):
     """The rows of a large answer, made of one chunk after another."""
 
     def __init__(
@@ -531,9 +584,16 @@ class SpooledRows(_Rows):
         number = bisect_right(self._starts, low) - 1
         while low < high:
             start, end = self._starts[number], min(self._starts[number + 1], high)
-            found += _rows_of(self._chunk(number), slice(low - start, end - start))
+            found += _rows_of(self._chunk(number), low - start, end - start)
             low, number = end, number + 1
         return found
+
+    def columns(self, low: int, high: int) -> list[Values] | None:
+        if self._listed is not None:
+            return None
+        number = bisect_right(self._starts, low) - 1
+        start, end = self._starts[number], min(self._starts[number + 1], high)
+        return [_part(column, low - start, end - start) for column in self._chunk(number)]
 
     def _chunk(self, number: int) -> tuple[Values, ...]:
         if self._last[0] != number:
@@ -554,11 +614,18 @@ def _told(action: Callable[[], T]) -> T:
     raise failure
 
 
-def _rows_of(columns: Sequence[Values], place: slice) -> list[tuple[Any, ...]]:
-    listed = [
-        column[place].tolist() if isinstance(column, np.ndarray) else column[place] for column in columns
-    ]
-    return list(zip(*listed, strict=True))
+def _part(column: Values, low: int, high: int) -> Values:
+    return column.part(low, high) if isinstance(column, PackedTexts) else column[low:high]
+
+
+def _rows_of(columns: Sequence[Values], low: int, high: int) -> list[tuple[Any, ...]]:
+    return list(zip(*[_listed(_part(column, low, high)) for column in columns], strict=True))
+
+
+def _listed(column: Values) -> list[Any]:
+    if isinstance(column, PackedTexts):
+        return column.listed()
+    return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
 # --- tables that go in -----------------------------------------------------------------------------------

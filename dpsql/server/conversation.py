@@ -22,6 +22,7 @@ from functools import partial
 from .. import pgwire
 from ..errors import DpsqlError
 from ..pgwire import Bind, FieldDescription, Format, NoticeResponse, Oid, ServerMessage
+from ..postprocess.rows import LargeRows, PackedTexts, Values
 from ..records import dataclass
 from ..sql.text import ScriptStatement, split_statements
 from ..waits import Pace
@@ -345,12 +346,19 @@ class Outbox:
         self, encoder: pgwire.RowEncoder | pgwire.BinaryCopy | pgwire.LineCopy, result: Result, first: int, end: int
     ) -> None:  # fmt: skip
         step = max(16, min(_CHUNK, _CELLS // max(1, len(result.columns))))
-        for start in range(first, end, step):
+        while first < end:
             began = time.monotonic()
-            self.send(encoder.encode(result.rows[start : min(start + step, end)]))
+            stop = min(first + step, end)
+            columns = _columns(result.rows, first, stop)
+            if columns is None:
+                self.send(encoder.encode(result.rows[first:stop]))
+            else:
+                stop = first + len(columns[0])
+                self.send(encoder.encode_columns(columns, stop - first))
+            first = stop
             seconds = time.monotonic() - began
             await self.take_turns()
-            if start + step < end:
+            if first < end:
                 await self._pace.stand_back(seconds)
             else:  # also what a cursor gives piece by piece
                 self._pace.take(seconds)
@@ -363,6 +371,17 @@ class Outbox:
         if loop.time() - self._turned > _TURN:
             await asyncio.sleep(0)
             self._turned = loop.time()
+
+
+def _columns(rows: Sequence[tuple[object, ...]], low: int, high: int) -> list[Values] | None:
+    """Return the first of the rows between two places by column, where they are kept so."""
+    columns = rows.columns(low, high) if isinstance(rows, LargeRows) else None
+    if columns is None:
+        return None
+    return [
+        pgwire.Texts.ending(one.data, one.ends, one.nulls) if isinstance(one, PackedTexts) else one
+        for one in columns
+    ]
 
 
 class Conversation:

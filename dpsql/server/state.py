@@ -31,13 +31,14 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Generic, TypeVar, overload
+from typing import Generic, TypeVar
 
 from ..engine import Session
 from ..engine.settings import OWN, Settings
 from ..memory import Share, weight_of
 from ..pgwire import Bind, FieldDescription, Format, NoticeResponse, Oid, ParameterStatus, TransactionStatus
 from ..policy import Policy
+from ..postprocess.rows import LargeRows, Values
 from ..records import dataclass
 from ..regex import regex
 from ..relation.catalog import OWN_SCHEMA
@@ -804,8 +805,8 @@ class Portals(_Named[Portal]):
         return sum(len(portal.result.rows) for portal in self._known.values() if portal.result is not None)
 
 
-class _Taken(Sequence[tuple[object, ...]]):
-    """Some of a result's rows, which are made when they are read; a slice is a list."""
+class _Taken(LargeRows):
+    """Some of a result's rows, which are made when they are read."""
 
     def __init__(self, rows: Sequence[tuple[object, ...]], places: range) -> None:
         self._rows, self._places = rows, places
@@ -813,17 +814,16 @@ class _Taken(Sequence[tuple[object, ...]]):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, place: int) -> tuple[object, ...]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[tuple[object, ...]]: ...
-    def __getitem__(self, place: int | slice) -> tuple[object, ...] | list[tuple[object, ...]]:
-        places = self._places[place]
-        if isinstance(places, int):
-            return self._rows[places]
-        if not places:
-            return []
-        return list(self._rows[min(places[0], places[-1]) : max(places[0], places[-1]) + 1])[:: places.step]
+    def _between(self, low: int, high: int) -> list[tuple[object, ...]]:
+        places = self._places[low:high]
+        low, high = min(places[0], places[-1]), max(places[0], places[-1])
+        return list(self._rows[low : high + 1])[:: places.step]
+
+    def columns(self, low: int, high: int) -> list[Values] | None:
+        places = self._places[low:high]
+        if places.step != 1 or not isinstance(self._rows, LargeRows):
+            return None
+        return self._rows.columns(places.start, places.stop)
 
 
 # --- where a cursor stands ------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import psycopg
 import pytest
 from hypothesis import given, settings
@@ -28,9 +30,10 @@ from dpsql.pgwire import (
     Oid,
     RowEncoder,
     TextOptions,
+    Texts,
 )
 from dpsql.pgwire.write_binary import BINARY_WRITERS
-from dpsql.pgwire.write_columns import MANY, TEXT_WRITERS
+from dpsql.pgwire.write_columns import MANY, TEXT_WRITERS, Values, listed
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .value_samples import CORNERS, STRATEGIES
@@ -166,6 +169,91 @@ def test_what_does_not_fit_among_many_is_named_and_not_shown(
 def test_an_integer_beyond_its_type_among_many_has_no_binary(oid: Oid, beyond: int) -> None:
     with pytest.raises(LocalProtocolError, match="c0"):
         RowEncoder(columns(Format.BINARY, (oid,))).encode(cycled([(1,), (beyond,)], 200))
+
+
+# Rows that are given by column: as arrays, or as texts that are written already.
+
+INTEGERS = [0, 1, -1, *[sign * (10**power + more) for power in range(1, 19) for sign in (1, -1) for more in (-1, 0)],
+            2**63 - 1, -(2**63), 2**32 - 1, 2**32]  # fmt: skip
+BY_COLUMN: dict[str, tuple[Oid, npt.NDArray[Any] | list[str]]] = {
+    "int2": (Oid.INT2, np.array([0, 7, -7, 2**15 - 1, -(2**15)], dtype=np.int16)),
+    "int4 of few digits": (Oid.INT4, np.array([5, 0, 9], dtype=np.int32)),
+    "int4": (Oid.INT4, np.array([1, -20, 2**31 - 1, -(2**31)], dtype=np.int64)),
+    "int8": (Oid.INT8, np.array(INTEGERS, dtype=np.int64)),
+    "int8 of int2": (Oid.INT8, np.array([-300, 4], dtype=np.int16)),
+    "float8": (Oid.FLOAT8, np.array([0.0, -0.0, 1 / 3, -1e-5, 20.0, 5e-324])),
+    "float8 of many": (Oid.FLOAT8, np.arange(-50, 51) / 7),
+    "float8 with exponents": (Oid.FLOAT8, np.array([1e15, -1e300, 0.5, np.inf, -np.inf, np.nan])),
+    "bool": (Oid.BOOL, np.array([True, False, False])),
+    "text": (Oid.TEXT, ["", "a", "grüße \N{SNOWMAN}", "x" * 256, "NULL", "tab\t", 'a,"b"']),
+    "long text": (Oid.VARCHAR, ["", "y" * 257, "ä" * 9000]),
+    "objects": (Oid.TEXT, np.array(["p", "qq"], dtype=object)),
+    "numbers": (Oid.NUMERIC, np.array([1, -20])),
+}
+
+
+def by_column(values: npt.NDArray[Any] | list[str], size: int, nulls: npt.NDArray[Any] | None) -> Values:
+    """Return as many values, with NULLs, as they are kept."""
+    if isinstance(values, list):
+        parts = [
+            "" if nulls is not None and nulls[at] else text for at, text in enumerate(cycled(values, size))
+        ]
+        data = "".join(f"{part}\0" for part in parts).encode()
+        return Texts.ending(data, np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == 0), nulls)
+    array = np.resize(values, size)
+    return array if nulls is None else np.ma.MaskedArray(array, nulls)
+
+
+@pytest.mark.parametrize("size", [1, MANY - 1, MANY, 2000])
+@pytest.mark.parametrize("with_null", [False, True])
+@pytest.mark.parametrize("name", BY_COLUMN)
+def test_rows_by_column_are_the_rows_one_by_one(name: str, size: int, with_null: bool) -> None:
+    oid, values = BY_COLUMN[name]
+    nulls = np.arange(size) % 5 == 1 if with_null else None
+    oids = (oid, Oid.INT4, oid)
+    column = by_column(values, size, nulls)
+    given: list[Values] = [column, np.arange(size, dtype=np.int32), column]
+    rows = list(zip(*map(listed, given), strict=True))
+    for form in Format:
+        encoder = RowEncoder(columns(form, oids))
+        assert encoder.encode_columns(given, size).encode() == one_by_one(rows, form, oids)
+    binary, other = (BinaryCopy(columns(Format.BINARY, oids)) for _ in range(2))
+    assert binary.encode_columns(given, size).encode() == b"".join(
+        other.encode([row]).encode() for row in rows
+    )
+    for options, _ in OPTIONS:
+        if isinstance(options, CsvOptions):
+            options = replace(options, force_quote=options.force_quote & {0, 1})
+        copy = LineCopy(columns(Format.TEXT, oids), options)
+        lines = b"".join(copy.encode([row]).encode() for row in rows)
+        assert copy.encode_columns(given, size).encode() == lines, options
+
+
+def test_values_that_share_bytes_and_have_others_between() -> None:
+    texts = Texts(
+        np.frombuffer(b"?abc?", dtype=np.uint8),
+        np.resize(np.array([1, 2, 4, 4]), MANY),
+        np.resize(np.array([3, 1, 1, 0]), MANY),
+    )
+    encoded = RowEncoder(columns(Format.TEXT, (Oid.TEXT,))).encode_columns([texts], MANY).encode()
+    assert encoded == one_by_one([("abc",), ("b",), ("?",), ("",)] * (MANY // 4), Format.TEXT, (Oid.TEXT,))
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize(("oid", "wrong"), [(Oid.INT4, 0.5), (Oid.TEXT, 7), (Oid.BOOL, 1)])
+def test_an_array_of_another_type_is_refused_as_its_values_are(form: Format, oid: Oid, wrong: Any) -> None:
+    with pytest.raises(LocalProtocolError, match="c0"):
+        RowEncoder(columns(form, (oid,))).encode_columns([np.full(200, wrong)], 200)
+
+
+@pytest.mark.parametrize("oid", CORNERS)
+@pytest.mark.parametrize("with_null", [False, True])
+def test_many_values_of_each_type_are_those_one_by_one(oid: Oid, with_null: bool) -> None:
+    """One by one they are held against Postgres' own text and binary (`test_datatypes`)."""
+    values = [value for value in CORNERS[oid] if value != Decimal("1E+20000")]  # it has no binary
+    rows = [(value,) for value in cycled([*values, *([None] if with_null else [])], 2 * MANY)]
+    for form in Format:
+        assert RowEncoder(columns(form, (oid,))).encode(rows).encode() == one_by_one(rows, form, (oid,))
 
 
 def test_rows_without_columns() -> None:

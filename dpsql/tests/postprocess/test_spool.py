@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpsql.errors import EngineFailure
 from dpsql.memory import MIB, MemoryLimits, ResultMemory
 from dpsql.pgwire import Bind, CsvOptions, FieldDescription, Format, Oid
 from dpsql.postprocess import rows as kept_rows
-from dpsql.postprocess.rows import CELLS, Spool, SpooledRows, chunk_rows
+from dpsql.postprocess.rows import CELLS, PackedTexts, Spool, SpooledRows, chunk_rows
 from dpsql.server.conversation import Outbox
 from dpsql.server.state import Portal, PreparedStatement
 from dpsql.server.statements import Copy, CopyOptions, Direction, Fetch, Query, Result
@@ -66,6 +68,35 @@ def test_arrays_and_lists_in_one_answer() -> None:
     spool.add([np.arange(3), ["a", None, "c"]])
     spool.add([[7, None], np.array(["x", "y"], dtype=object)])
     assert list(spool.rows()) == [(0, "a"), (1, None), (2, "c"), (7, "x"), (None, "y")]
+
+
+def test_columns_are_the_rows_of_a_chunk() -> None:
+    kept = spooled(limits(), ROWS, 100)
+    for low, high in [(0, 100), (3, 7), (95, 305), (990, 997), (996, 997)]:
+        columns = kept.columns(low, high)
+        end = min(high, (low // 100 + 1) * 100)
+        shown = [one.listed() if isinstance(one, PackedTexts) else one for one in columns]
+        assert list(zip(*shown, strict=True)) == ROWS[low:end]
+    assert spooled(limits(), [("x" * 10**6,)], 1).columns(0, 1) is None, "one chunk is kept by row"
+
+
+TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=30), st.data())
+def test_texts_that_are_packed_are_the_texts(texts: list[str | None], data: st.DataObject) -> None:
+    packed = PackedTexts.of(texts)
+    assert (packed is None) == (set(texts) == {None})
+    if packed is not None:
+        low = data.draw(st.integers(0, len(texts) - 1))
+        high = data.draw(st.integers(low + 1, len(texts)))
+        assert packed.listed() == texts
+        assert packed.part(low, high).listed() == texts[low:high]
+
+
+@pytest.mark.parametrize("values", [["a", "b\0"], ["a", "\ud800"], ["a", 1], [1, "a"], [], np.arange(3)])
+def test_what_is_no_text_is_not_packed(values: Any) -> None:
+    assert PackedTexts.of(values) is None
 
 
 def test_the_file_has_no_name_and_goes_with_the_rows() -> None:
