@@ -318,6 +318,10 @@ class Outbox:
         self._out = bytearray()
         self._turned = 0.0
 
+    def begin_turn(self) -> None:
+        """Take note that the event loop was for others until now."""
+        self._turned = asyncio.get_running_loop().time()
+
     def send(self, *replies: ServerMessage) -> None:
         """Add replies."""
         self._out += self._connection.send(*replies)
@@ -367,10 +371,9 @@ class Outbox:
         """Send what is much already, and let the other connections go on when this one has had its time."""
         if len(self._out) >= _FULL:
             await self.flush()
-        loop = asyncio.get_running_loop()
-        if loop.time() - self._turned > _TURN:
+        if asyncio.get_running_loop().time() - self._turned > _TURN:
             await asyncio.sleep(0)
-            self._turned = loop.time()
+            self.begin_turn()
 
 
 def _columns(rows: Sequence[tuple[object, ...]], low: int, high: int) -> list[Values] | None:
@@ -397,6 +400,7 @@ class Conversation:
         self._connection, self._write = connection, write
         self._dispatcher, self._state, self._queries = dispatcher, dispatcher.state, dispatcher.queries
         self._worker = dispatcher.queries.worker
+        self._worker.resumed = self.outbox.begin_turn
         self._batch: Batch | None = None
         """What came at once and may be remembered with its reply."""
         self._start = 0

@@ -161,6 +161,7 @@ class Client:
             if event is pgwire.Waiting.NEED_DATA:
                 await conversation.outbox.flush()
                 data = await self._receive()
+                conversation.outbox.begin_turn()
                 if self._reason is None and self.is_current and await conversation.repeat(data):
                     continue
                 self._connection.receive_data(data)

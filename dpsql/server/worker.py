@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from ..engine import Answer, AnswerColumn, BoundNote, EditionNote, GroupNote, RankNote, Receipt, Session
@@ -56,6 +55,8 @@ class Worker:
         self._cancelled_at = 0.0
         self._is_expired = False
         self._stopping: asyncio.Task[None] | None = None
+        self.resumed: Callable[[], None] = _nothing
+        """Called when a thread's call is done: until then the event loop was for others."""
 
     async def describe(self, sql: str, values: Sequence[object]) -> tuple[AnswerColumn, ...]:
         """Return the columns that a statement would give. Raises as `Session.describe`, and ClientGone."""
@@ -194,6 +195,7 @@ class Worker:
             return future.result()
         finally:
             self._running = None
+            self.resumed()
 
     def _stop_session(self) -> None:
         if self._is_expired:
@@ -320,13 +322,16 @@ class Queries:
         self._tally.answer(_outcome(receipt), seconds)
         if receipt is None:
             return
+        asyncio.get_running_loop().call_soon(self._log, receipt, seconds)  # no client waits for the log
+
+    def _log(self, receipt: Receipt, seconds: float) -> None:
         known = self._counted
         if known is None or known[0] is not receipt:
             known = self._counted = receipt, decimal_text(receipt.epsilon), decimal_text(receipt.left)
-        asyncio.get_running_loop().call_soon(partial(  # after the reply: no client waits for the log
-            log_together, "answered", analyst=self.worker.session.analyst, epsilon=known[1], left=known[2],
+        log_together(
+            "answered", analyst=self.worker.session.analyst, epsilon=known[1], left=known[2],
             ms=round(1000 * seconds), process=self._process_id,
-        ))  # fmt: skip
+        )  # fmt: skip
 
     # --- what is asked again ----------------------------------------------------------------------------
 
