@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import textwrap
@@ -35,6 +36,9 @@ columns = { g = {} }
 [tables.item]
 unit = { column = "visit_id", references = "visit.id" }
 max_rows = 3
+[tables.other]
+unit = { column = "owner", references = "person.id" }
+max_rows = 3
 [tables.loose]
 unit = { column = "owner", references = "person.id" }
 max_rows = 3
@@ -42,6 +46,7 @@ max_rows = 3
 SCHEMA = """
 CREATE TABLE person (id INTEGER PRIMARY KEY);
 CREATE TABLE visit (id INTEGER PRIMARY KEY, owner INTEGER, g INTEGER, word TEXT NOT NULL);
+CREATE TABLE other (id INTEGER PRIMARY KEY, owner INTEGER, g INTEGER, word TEXT NOT NULL);
 CREATE TABLE item (no INTEGER PRIMARY KEY, visit_id INTEGER, price NUMERIC(9, 2));
 CREATE TABLE loose (owner INTEGER, g INTEGER);
 INSERT INTO person VALUES (1), (2), (3);
@@ -167,6 +172,65 @@ def test_a_refresh_by_steps(owner: Owner) -> None:
     assert owner.prepare("visit") == Prepared(6, 0, 0, True), "and again it changes nothing"
     owner.prepare("visit", anew=True)
     assert sorted(owner.numbers().values()) == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
+
+
+Rows = dict[int, tuple[int | None, int]]
+"""By key: whose a row is, and what is in it."""
+
+
+def histories(owner: Owner, seed: int) -> Iterator[None]:
+    """Number `visit` in `copy` and `other`, which is without the first person, in `copy_other`, again and again.
+
+    Rows come, go, change, are somebody else's, and lie anywhere; now and then all are numbered anew.
+    """
+    draw, rows, last = random.Random(seed), Rows(), 0
+
+    def whose() -> int | None:
+        return draw.choice([1, 1, 1, 2, 2, 3, None])
+
+    for step in range(5):
+        for key in draw.sample(sorted(rows), len(rows) // 3):
+            del rows[key]
+        for key in draw.sample(sorted(rows), len(rows) // 3):
+            rows[key] = whose(), draw.randrange(9)
+        for _ in range(draw.randrange(12)):
+            last += 1
+            rows[last] = whose(), draw.randrange(9)
+        put_rows(owner, "visit", rows, draw)
+        put_rows(owner, "other", {key: row for key, row in rows.items() if row[0] != 1}, draw)
+        is_anew = step > 0 and draw.random() < 0.2
+        for table, target in ("visit", "copy"), ("other", "copy_other"):
+            owner.prepare(table, target, anew=is_anew)
+        yield
+
+
+def put_rows(owner: Owner, table: str, rows: Rows, draw: random.Random) -> None:
+    owner.execute(f"DELETE FROM {table}")
+    values = [f"({key}, {'NULL' if one is None else one}, {g}, 'w')" for key, (one, g) in rows.items()]
+    draw.shuffle(values)
+    if values:
+        owner.execute(f"INSERT INTO {table} VALUES {', '.join(values)}")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_moves_anothers_numbers(owner: Owner, seed: int) -> None:
+    """The copies of two neighbouring tables are neighbours, whatever became of these between."""
+    for _ in histories(owner, seed):
+        others = {key: found for key, found in owner.numbers().items() if found[0] != 1}
+        assert owner.numbers(table="copy_other") == others
+        assert len({*others.values()}) == len(others)
+
+
+def test_mutant_go_on_after_anybodys_last_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(
+        monkeypatch, prepared_rows._by_steps,
+        ("LEFT JOIN dpsql_last AS b ON {_same(unit, 'b', 'r')}", "CROSS JOIN (SELECT MAX(last) AS last FROM dpsql_last) AS b"),
+    )  # fmt: skip
+    path = tmp_path / "data.duckdb"
+    made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
+    made.execute(SCHEMA)
+    with pytest.raises(AssertionError):
+        test_nobody_moves_anothers_numbers(made, 0)
 
 
 def test_a_row_whose_way_leads_elsewhere_is_put_in_anew(owner: Owner) -> None:

@@ -22,6 +22,7 @@ from . import random_databases, random_joins
 from .random_composites import SCHEMA_OF_COMPOSITES, load_composites, policy_of_composites
 from .random_events import SCHEMA_OF_EVENTS, changed, policy_of_events, random_event_database
 from .random_files import SCHEMA_OF_FILES, TABLES, policies_of_files
+from .random_numbered import SCHEMA_OF_NUMBERED, load_numbered, policy_of_numbered
 from .random_rows import HEAVY as HEAVY_ROWS
 from .random_rows import (
     SCHEMA_OF_ROWS,
@@ -106,6 +107,7 @@ WORLDS: Mapping[str, Setting] = {
     "composites in rows": _composite(
         changed(SCHEMA_OF_COMPOSITES, (", PRIMARY KEY (no, site)", "")), partial(policy_of_composites, in_row=True)
     ),
+    "numbered": _joined(SCHEMA_OF_NUMBERED, policy_of_numbered, load=load_numbered),
     "views": _joined(random_joins.SCHEMA, view_policy, views=MADE, named=with_names_of_tables),
     "files": _joined(
         SCHEMA_OF_FILES, lambda folder: policies_of_files(folder)[1], load=_load_files,
