@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from dpsql.verify.terms import Type, simple_type
@@ -49,6 +49,11 @@ class DuckDB:
         """A type as the catalog or a CAST says it."""
         return simple_type(text, _DUCKDB_TYPES)
 
+    def decimal_digits(self, sides: Sequence[Type]) -> int:
+        """The digits of a result of decimals: 18 where each of them has no more, and 38 beside one that is wider; of
+        one whose digits nobody says it is not known to be."""
+        return 38 if any(one[0] == "decimal" and (one[1] or 0) > 18 for one in sides) else 18
+
     def sum_of(self, kind: Type) -> Type:
         """The type of a SUM."""
         return {"int": ("int", 128), "decimal": ("decimal", 38, kind[-1])}.get(kind[0], kind)
@@ -91,6 +96,10 @@ class Postgres:
             return ("bits",)
         return simple_type(text, _POSTGRES_TYPES)
 
+    def decimal_digits(self, sides: Sequence[Type]) -> int:
+        """The digits of a result of decimals."""
+        return 38
+
     def sum_of(self, kind: Type) -> Type:
         """The type of a SUM: BIGINT of narrower integers, numeric of BIGINT."""
         if kind[0] == "int":
@@ -123,6 +132,10 @@ class Spark:
     def type_of(self, text: str) -> Type:
         """A type as the catalog or a CAST says it; `string valid` is text that was read and is UTF-8."""
         return simple_type(text.removesuffix(" valid"), _SPARK_TYPES)
+
+    def decimal_digits(self, sides: Sequence[Type]) -> int:
+        """The digits of a result of decimals."""
+        return 38
 
     def sum_of(self, kind: Type) -> Type:
         """The type of a SUM."""

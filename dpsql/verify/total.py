@@ -138,14 +138,20 @@ class Total:
             raise Refused("total: a result fits its type", repr(term)[:300])
 
     def _arithmetic(self, term: Term) -> None:
-        """Premise of + - *: the result, by the ends of both sides, is of its type; of totals by their rows. A moment
-        has ends beyond which each engine has moments too."""
+        """Premise of + - *: the result, by the ends of both sides, is of its type; of totals by their rows. Decimals of
+        18 digits make no more on DuckDB. A moment has ends beyond which each engine has moments too."""
         kind = self.values.type(term)
         if kind[0] in ("date", "timestamp"):
             ends = self.values.ends(term)
             if ends.low is None or ends.high is None or ends.low < _FIRST or ends.high > _LAST:
                 raise Refused("total: a moment stays in the calendar", repr(term)[:300])
             return
+        if kind[0] == "decimal" and kind[1] is None:
+            kind = (
+                "decimal",
+                self.dialect.decimal_digits([self.values.type(one) for one in term.args]),
+                kind[2],
+            )
         if self._is_total(term):
             self._fits(self.most(term), kind, term)
             return

@@ -281,7 +281,14 @@ class PrivatePrinter:
         number = Fraction(value)
         grid = Fraction(1, number.denominator)
         reach = abs(number.numerator)
-        return Number(self.dialect.cast(str(number.numerator), integer_kind(reach, expr)), grid, reach)
+        shown = Number(self.dialect.cast(str(number.numerator), integer_kind(reach, expr)), grid, reach)
+        places = decimal_scale(grid)
+        if places is None:
+            return shown
+        digits = max(len(str(int(reach * grid * 10**places))), places, 1)
+        return self.dialect.as_decimal(
+            shown, f"CAST({decimal(number)} AS DECIMAL({digits}, {places}))", places
+        )
 
     def _leaf(self, expr: Expr, facts: Facts) -> Number:
         """Return a column, clamped in its own type unless its type or a constraint already bounds it."""
@@ -304,7 +311,8 @@ class PrivatePrinter:
         shown = self.dialect.on_scale(shown, expr.type)
         factor = (1 / facts.grid).numerator
         if factor == 1 or reach * factor < 10**37:  # the product is a DECIMAL(38) that still has the decimals
-            return Number(self.dialect.whole(shown, factor, reach, kind), facts.grid, reach)
+            number = Number(self.dialect.whole(shown, factor, reach, kind), facts.grid, reach)
+            return self.dialect.as_decimal(number, *_in_decimals(shown, expr.type, reach))
         if factor > 10**18:
             raise Refusal(
                 "this column has too many decimals for arithmetic", sqlstate="PV202", position=expr.position
@@ -462,6 +470,14 @@ class PrivatePrinter:
         return f"({self.dialect.clamp(shown, lo, hi)})"
 
 
+def _in_decimals(shown: str, type_: SqlType, reach: int) -> tuple[str, int]:
+    """Return a column as a decimal of at most 18 digits, and how many are after the point; "" where it is wider."""
+    if type_.is_integer:
+        return f"CAST({shown} AS DECIMAL({len(str(reach))}, 0))", 0
+    is_narrow = (type_.precision or 39) <= 18 and type_.scale is not None
+    return (shown if is_narrow else "", type_.scale or 0)
+
+
 def _formless(expr: Call) -> Refusal:
     said = f"{expr.function}() cannot be used on private rows"
     return Refusal(said, sqlstate="PV202", position=expr.position)
@@ -584,6 +600,9 @@ def print_value(
         return _of_column(printer, item, expr, lattice, in_rows=in_rows, is_split=is_split)
     if lattice.exact:
         number = printer.number(expr)
+        if not in_rows and number.decimal and 1 < factor == 10**number.places:
+            z = dialect.clamp(item(number.decimal, "v"), *_ends(lattice))
+            return PrintedValue(dialect, z, factor, reach=lattice.reach)
         steps = printer.on_grid(number, lattice.step, expr)
         name, largest = item(steps.sql, "v"), lattice.reach * MAX_ROWS
         if early:
@@ -616,9 +635,7 @@ def _of_column(
     factor = (1 / lattice.step).numerator
     assert column is not None
     name = printer.as_number(expr) if in_rows else item(printer.as_number(expr), "v")
-    lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
-    assert lo is not None
-    assert hi is not None
+    lo, hi = _ends(lattice)
     # Of a column that a subquery computes it is the interval rules that say so: it is clamped (law L9).
     held = column.facts is None and printer.is_held(expr, lattice.lo, lattice.hi)
     clamped = name if held else dialect.clamp(name, lo, hi)
@@ -629,6 +646,14 @@ def _of_column(
     if in_rows:
         return PrintedValue(dialect, item(whole, "z"), 1, is_split=is_split)
     return PrintedValue(dialect, whole, 1, known=name)
+
+
+def _ends(lattice: Lattice) -> tuple[str, str]:
+    """Return the ends of a lattice of decimals, in its column's own unit."""
+    lo, hi = decimal(lattice.low * lattice.step), decimal(lattice.high * lattice.step)
+    assert lo is not None
+    assert hi is not None
+    return lo, hi
 
 
 def print_whole(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from inspect import getattr_static
 from typing import Any, ClassVar
@@ -132,6 +133,7 @@ class Number:
     from the printed clamps and operators alone. The SQL's type is BIGINT below 2^62, else HUGEINT.
     Of a DOUBLE, `most` and `least` say that its size is at most 2^most and, unless it is 0, at least
     2^least: an engine may raise where a result leaves the range of doubles (`private_numbers`).
+    `decimal`: the same number in its own unit, a decimal of 64 bits with `places` after the point; "" for none.
     """
 
     sql: str
@@ -139,6 +141,8 @@ class Number:
     reach: int = 0
     most: int = 1024
     least: int = -1074
+    decimal: str = ""
+    places: int = 0
 
     @property
     def kind(self) -> str:
@@ -149,6 +153,14 @@ class Number:
     def is_decimal(self) -> bool:
         """Whether integers or decimals of some digits hold all its values."""
         return self.grid is not None and decimal_scale(self.grid) is not None
+
+
+def _between(left: Number, sign: str, right: Number) -> str:
+    return f"({left.decimal} {sign} {right.decimal})" if left.decimal and right.decimal else ""
+
+
+DECIMAL_REACH = 10**18
+"""What the digits of a decimal of 64 bits stay below."""
 
 
 def integer_kind(reach: int, expr: Expr) -> str:
@@ -252,6 +264,8 @@ class Dialect(ABC):
     """Whether the engine answers what is printed for the sealed engine, and with the same meaning."""
     kinds: ClassVar[Mapping[str, str]]
     """Names of types that the engine calls otherwise."""
+    narrow_decimals: ClassVar[bool]
+    """Whether decimals of at most 18 digits are computed with as 64 bits, cheaper than they are made integers."""
     sums_widen: ClassVar[bool]
     """Whether the sum of any exact column has a type that holds it; else rows are cast before they are summed."""
     keeps_steps: ClassVar[bool]
@@ -404,7 +418,8 @@ class Dialect(ABC):
             return number
         reach = number.reach * factor
         kind = integer_kind(max(reach, factor), expr)
-        return Number(f"({self.widened(number, kind)} * {factor})", number.grid / factor, max(reach, 1))
+        finer = Number(f"({self.widened(number, kind)} * {factor})", number.grid / factor, max(reach, 1))
+        return self.as_decimal(finer, number.decimal, number.places)
 
     def combined(self, left: Number, sign: str, right: Number, expr: Expr) -> Number:
         """Return left + right or left - right of two numbers on one grid."""
@@ -413,7 +428,8 @@ class Dialect(ABC):
         reach = left.reach + right.reach
         kind = integer_kind(reach, expr)
         sql = f"({self.widened(left, kind)} {sign} {self.widened(right, kind)})"
-        return Number(sql, left.grid, reach)
+        decimals = _between(left, sign, right)
+        return self.as_decimal(Number(sql, left.grid, reach), decimals, max(left.places, right.places))
 
     def product(self, left: Number, right: Number, expr: Expr) -> Number:
         """Return left * right of two integer numbers."""
@@ -422,7 +438,16 @@ class Dialect(ABC):
         reach = max(left.reach * right.reach, left.reach, right.reach)
         kind = integer_kind(reach, expr)
         sql = f"({self.widened(left, kind)} * {self.widened(right, kind)})"
-        return Number(sql, left.grid * right.grid, reach)
+        number = Number(sql, left.grid * right.grid, reach)
+        return self.as_decimal(number, _between(left, "*", right), left.places + right.places)
+
+    def as_decimal(self, number: Number, sql: str, places: int) -> Number:
+        """Return an exact number that an engine with `narrow_decimals` can say as a decimal too, where 18 digits hold
+        it; `sql`: "" where it is made of one that cannot."""
+        assert number.grid is not None
+        if not sql or not self.narrow_decimals or number.reach * number.grid * 10**places >= DECIMAL_REACH:
+            return number
+        return replace(number, decimal=sql, places=places)
 
     def fits_beside(self, sql: str, type_: SqlType, other: SqlType) -> str:
         """Return a bare exact number as it is compared with one of another type, if the two have at most 38 digits."""

@@ -8,11 +8,9 @@ from types import MappingProxyType
 from ...errors import Position
 from ...relation.catalog import Table
 from ...relation.types import Kind, SqlType
-from .dialect import Dialect, Patterns, Re2Patterns
+from .dialect import DECIMAL_REACH, Dialect, Patterns, Re2Patterns
 from .quote import identifier, text
 
-DECIMAL_REACH = 10**18
-"""What the digits of a decimal stay below that is one of 64 bits."""
 _LEAST_TAKE = 1_000_000
 """min(x, n) takes an n below it."""
 DIRECT_BITS = 22
@@ -35,6 +33,7 @@ class DuckDBDialect(Dialect):
     correlates_once = True
     runs_public_parts = True
     kinds = MappingProxyType({})
+    narrow_decimals = True
     sums_widen = True
     keeps_steps = True
     groups_before_having = False

@@ -41,6 +41,7 @@ class PostgresDialect(Dialect):
     correlates_once = False
     runs_public_parts = False
     kinds = MappingProxyType({"HUGEINT": "numeric(39, 0)", "DOUBLE": "double precision", "VARCHAR": "text"})
+    narrow_decimals = False
     sums_widen = True
     keeps_steps = True
     groups_before_having = False

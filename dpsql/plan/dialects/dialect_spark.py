@@ -62,6 +62,7 @@ class SparkDialect(Dialect):
         "HUGEINT": "DECIMAL(38, 0)", "NUMERIC": "DECIMAL(38, 0)", "VARCHAR": "STRING", "TEXT": "STRING",
         "TIMESTAMP": "TIMESTAMP_NTZ", "REAL": "FLOAT", "DOUBLE PRECISION": "DOUBLE",
     })  # fmt: skip
+    narrow_decimals = False
     sums_widen = False
     keeps_steps = False
     groups_before_having = True

@@ -6,34 +6,56 @@ the end of its bounds (soundness.md 1.11).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
 
-from dpsql.errors import EngineFailure
+from dpsql.errors import EngineFailure, Refusal
+from dpsql.plan.backend_sql import private_numbers
 from dpsql.plan.dialects.dialect import Dialect
 from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
 from dpsql.plan.measures.measurements import WEIGHT
 from dpsql.policy import parse_policy
 from dpsql.tests.support.inserted import insert_texts
+from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 
 from .measured import World, measure_release, world
+from .planting import plant
 
-COLUMNS = {"a": (18, 6), "b": (18, 2), "c": (9, 2), "e": (4, 3), "f": (18, 0), "w": (38, 9)}
+COLUMNS = {
+    "a": (18, 6),
+    "b": (18, 2),
+    "c": (9, 2),
+    "e": (4, 3),
+    "f": (18, 0),
+    "w": (38, 9),
+    "p": (15, 2),
+    "q": (15, 2),
+}
 """Digits in all, and after the point."""
 BOUNDS = {
     "a": (0, 2 * 10**9), "b": (-(10**16), 10**16), "c": (-(10**6), 10**6), "e": (0, 1), "f": (0, 10**18),
-    "w": (-(10**9), 10**9),
+    "w": (-(10**9), 10**9), "p": (0, 110_000), "q": (-1, 1),
 }  # fmt: skip
 """Beyond what some of the columns hold, so that nothing is clamped there, and at the ends of others."""
-_LISTED = ", ".join(f"{name} DECIMAL{digits}" for name, digits in COLUMNS.items())
+WHOLE = {"i": ("SMALLINT", 15), "n": ("BIGINT", 10**9)}
+"""Whole numbers by their type, and the end of their bounds on both sides."""
+_LISTED = ", ".join(
+    [
+        *(f"{name} DECIMAL{digits}" for name, digits in COLUMNS.items()),
+        *(f"{name} {kind}" for name, (kind, _) in WHOLE.items()),
+    ]
+)
 SCHEMA = f"""
 CREATE TABLE person (id INTEGER PRIMARY KEY, {_LISTED});
 CREATE TABLE visit (owner INTEGER NOT NULL, {_LISTED})
 """
-_BOUNDED = "\n".join(f"{name} = {{ bounds = [{low}, {high}] }}" for name, (low, high) in BOUNDS.items())
+_ENDS = {**BOUNDS, **{name: (-end, end) for name, (_, end) in WHOLE.items()}}
+_BOUNDED = "\n".join(f"{name} = {{ bounds = [{low}, {high}] }}" for name, (low, high) in _ENDS.items())
 POLICY = f"""
 database = "duckdb:laws.db"
 [privacy]
@@ -80,11 +102,41 @@ def ends(tmp_path_factory: pytest.TempPathFactory, engine: PostgresServer | None
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
-    columns = ([shown(name, cell) for cell in cells(name)] for name in COLUMNS)
-    rows = list(zip(*columns, strict=True))
+    columns = [[shown(name, cell) for cell in cells(name)] for name in COLUMNS]
+    wholes = [
+        ["32767", "-32768", "1", "-1", "0", None],
+        [str(2**63 - 1), str(-(2**63)), "7", "-1", "0", None],
+    ]
+    rows = list(zip(*columns, *wholes, strict=True))
     insert_texts(connection, "person", [(str(i), *row) for i, row in enumerate(rows)])
     owned = [(str(owner), *row) for i, row in enumerate(rows) for owner in (0, 1, 10 + i)]
     insert_texts(connection, "visit", owned)
+
+
+def drawn(rng: random.Random, depth: int) -> str:
+    """Return an expression of some of the columns and constants."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice([*COLUMNS, *WHOLE, "p", "q", "p", "q", "1", "0.05", "(-2.5)", "100"])
+    left, right = drawn(rng, depth - 1), drawn(rng, depth - 1)
+    form = rng.choice(
+        [
+            "({} + {})",
+            "({} - {})",
+            "({} * {})",
+            "({} * {})",
+            "(-{})",
+            "abs({})",
+            "NULLIF({}, 1)",
+            "COALESCE({}, {})",
+        ]
+    )
+    return form.format(*(left, right)[: form.count("{}")])
+
+
+def texts(seed: int, count: int) -> list[str]:
+    """Return statements of which each sums such an expression."""
+    rng = random.Random(seed)
+    return [f"SELECT SUM({drawn(rng, 3)}), COUNT(*) FROM visit" for _ in range(count)]
 
 
 def asked(name: str) -> tuple[str, ...]:
@@ -122,6 +174,67 @@ def test_sums_are_those_of_whole_numbers(ends: World, name: str) -> None:
     with ends.backend.snapshot() as snapshot:
         found = measure_release(release, snapshot)[0]
     assert sum(coordinates[0] for coordinates in found.values()) in (sum(whole), WEIGHT * sum(whole))
+
+
+COMPUTED = (
+    "SELECT SUM(p * (1 - q)), SUM(p * (1 - q) * (1 + q)), AVG(q * i), COUNT(*) FROM visit",
+    "SELECT SUM(-p - 0.05), SUM(abs(-q * p)), SUM(NULLIF(-q, 1) * 2), SUM(p * n), SUM(i * n) FROM visit",
+    "SELECT SUM(p * q * e * c), SUM(a - q), SUM(b + e), SUM(f * e), SUM(w * q) FROM visit",
+    "SELECT VAR_POP(p * (1 - q)) FROM visit",
+    "SELECT SUM(p * n * (i + 90)), SUM(b + p) FROM person",
+    "SELECT SUM(p + q) FILTER (WHERE i > 0), SUM(p + q) FROM person",
+)
+
+
+def answered(world: World, sqls: Iterable[str]) -> list[list[object] | str]:
+    """Return what each comes to, and of a refused one why."""
+    found: list[list[object] | str] = []
+    for sql in sqls:
+        try:
+            found.append(measured(world, sql))
+        except Refusal as refusal:
+            found.append(refusal.sqlstate)
+    return found
+
+
+def test_decimals_are_the_integers_that_they_stand_for(ends: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an engine computes with in decimals is what it comes to in integers of a grid, on every row."""
+    sqls = [*COMPUTED, *texts(1, tried(12, 300))]
+    found = answered(ends, sqls)
+    assert sum(not isinstance(one, str) for one in found) >= 10
+    monkeypatch.setattr(DuckDBDialect, "narrow_decimals", False)
+    for sql, ours, theirs in zip(sqls, found, answered(ends, sqls), strict=True):
+        assert ours == theirs, sql
+
+
+def too_long(patch: pytest.MonkeyPatch) -> None:
+    plant(patch, Dialect.as_decimal, ("number.reach * number.grid * 10**places >= DECIMAL_REACH", "False"))
+
+
+def kept(function: Callable[..., object]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A fault: what is made of a number is still said to be that number as a decimal."""
+    return lambda patch: plant(patch, function, (', decimal=""', ""))
+
+
+FAULTS: tuple[Callable[[pytest.MonkeyPatch], None], ...] = (
+    too_long, kept(private_numbers._abs), kept(private_numbers._nullif_number),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", range(len(FAULTS)))
+def test_a_planted_fault_is_seen(fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, policy=parse_policy(POLICY, tmp_path / "laws.toml"), schema=SCHEMA) as made:
+        fill(made.connection)
+        whole = pytest.MonkeyPatch()
+        with whole.context() as patch:
+            patch.setattr(DuckDBDialect, "narrow_decimals", False)
+            right = answered(made, COMPUTED)
+        FAULTS[fault](monkeypatch)
+        try:
+            wrong = answered(made, COMPUTED)
+        except EngineFailure:
+            return
+        assert wrong != right
 
 
 def test_a_product_that_stays_narrow_would_be_seen(ends: World, monkeypatch: pytest.MonkeyPatch) -> None:
