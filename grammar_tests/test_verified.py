@@ -17,6 +17,7 @@ from postgres_sets import PostgresSets
 from spark_text import REFUSED_ON_SPARK, SparkTexts, facts_on_spark
 
 from dpsql import Session
+from dpsql.backends.spark_connection import require_query
 from dpsql.engine.explain import Explanation
 from dpsql.release.verifying import certificate_of, verdict_on
 from dpsql.testing.case_file import Accepted, Case
@@ -59,8 +60,11 @@ def test_on_spark(case_in_turn_on_spark: Case, data: DataSets, as_spark: SparkTe
     sessions = as_spark.of(accepted_case.policy, accepted_case.analyst)
     explain(sessions.here, accepted_case)
     sessions.pass_on()
-    explained = explain(sessions.there, accepted_case)
-    _check("spark", accepted_case, explained, facts_on_spark(facts_of(sessions.here)))
+    explained, facts = explain(sessions.there, accepted_case), facts_on_spark(facts_of(sessions.here))
+    for release in certificate_of(explained.plan.releases, facts).releases:
+        for query in release.queries:
+            require_query(query.sql)  # what is printed and not sent would be charged, and fail
+    _check("spark", accepted_case, explained, facts)
 
 
 @pytest.fixture(scope="module")

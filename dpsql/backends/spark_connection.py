@@ -225,7 +225,7 @@ _FUNCTIONS = _words("""
     make_timestamp_ntz make_ym_interval map max md5 min minute mod month months_between named_struct
     nth_value ntile nullif nvl octet_length percent_rank pmod posexplode position pow power quarter range
     rank repeat replace reverse right rint round row_number rpad rtrim second sequence sha2 shiftleft
-    shiftright sign sin size split sqrt struct substr substring sum tanh timestamp_micros timestampadd
+    shiftright sign sin size split split_part sqrt struct substr substring sum tanh timestamp_micros timestampadd
     timestampdiff transform translate trim trunc try_add try_cast try_divide try_element_at try_multiply
     try_subtract try_sum try_validate_utf8 unbase64 unhex unix_date unix_micros unix_millis unix_seconds
     upper validate_utf8 weekday weekofyear width_bucket xxhash64 year zip_with

@@ -343,6 +343,11 @@ def test_constants(session: SparkSession) -> None:
     forms: dict[str, Form] = {}
     for number, text in enumerate(known):
         forms[f"equal {number}"] = lambda d, text=text: f"x = {d.text_literal(text)}"
+        for place in (1, 2) if text else ():
+            part = f"split_part(x, {{}}, {place})"
+            forms[f"part {number} {place}"] = lambda d, text=text, part=part: part.format(
+                d.text_literal(text)
+            )
     for pattern, escape in [
         *((text, "") for text in known), *((text.replace("\\", "\\\\"), "\\") for text in known), ("%a%", ""), ("a_b", "\\"),
         ("a\\_b", "\\"), ("50\\%", "\\"), ("%!%", "!"), ("!!%", "!"), ("a!_b", "!"), ("%\\\\", "\\"), ("\\a%", "\\"), ("_", ""),
