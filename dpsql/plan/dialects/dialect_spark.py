@@ -247,7 +247,8 @@ class SparkDialect(Dialect):
     def patterns(self, position: Position | None) -> Patterns:
         # Java's take a stack as deep as the text, and exponential time.
         raise Refusal(
-            "regular expressions are not read on people's rows of Spark", sqlstate="PV202", position=position,
+            "regular expressions are not read on people's rows of Spark, nor numbers and dates in their texts",
+            sqlstate="PV202", position=position,
             hint="people's rows read plain characters, . .* ^ $ and one choice (a|b); or join several x LIKE '…' by OR",
         )  # fmt: skip
 

@@ -7,10 +7,12 @@ import re
 import pytest
 import sqlglot
 
+from dpsql.errors import Refusal
 from dpsql.plan.dialects import SparkDialect, dialect_of
 from dpsql.plan.dialects.dialect_spark import SPARK
 from dpsql.relation.expressions import Literal
 from dpsql.relation.types import DATE, INTEGER, TEXT, TIMESTAMP, SqlType
+from dpsql.tests.plan.planned import planned, printed
 from dpsql.tests.plan.spark_places import ATTACKS, PLACES, statements
 
 _TOKEN = re.compile(r"'[^']*'|`(?:[^`]|``)*`|[^'`]+")
@@ -62,6 +64,23 @@ def test_no_constant_is_more_than_a_constant(attack: str) -> None:
                 assert token[0] == "`" or not re.search(r"[\\$\"{}]|--|/\*", token), sql
             assert sql.count("'") % 2 == 0
     assert tried > len(PLACES) // 2, "refused, most of them"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "note ~ '[0-9]+x'",
+        "note::date > DATE '2000-01-01'",
+        "to_date(note, 'DD.MM.YYYY') > born",
+        "note::int > 5",
+    ],
+)
+def test_no_text_is_read_by_a_regular_expression(test: str) -> None:
+    sql = f"SELECT COUNT(*) FROM visit v JOIN person p ON p.id = v.person_id WHERE {test}"
+    assert printed(sql)
+    with pytest.raises(Refusal, match="nor numbers and dates in their texts") as caught:
+        planned(sql, engine="spark")
+    assert caught.value.sqlstate == "PV202"
 
 
 def test_only_plain_texts_are_quoted() -> None:
