@@ -591,8 +591,12 @@ def _identity(session: SparkSession, table: str) -> str:
 def _listed(session: SparkSession, paths: Sequence[str]) -> tuple[SparkFile, ...]:
     """Return what the server's storage says of files: their content is not read. Raises what Spark raises."""
     frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
-    rows = frame.selectExpr(*_FILE).collect()
-    return tuple(sorted((SparkFile(row[0], row[1], row[2]) for row in rows), key=lambda one: one.path))
+    shown: Any = frame.selectExpr(*_FILE)
+    found, *_ = session.client.to_table(
+        shown._plan.to_proto(session.client), {}
+    )  # `collect` asks for a setting, too
+    rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
+    return tuple(sorted((SparkFile(*row) for row in rows), key=lambda one: one.path))
 
 
 def _plain(url: str) -> str:

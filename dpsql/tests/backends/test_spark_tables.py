@@ -473,5 +473,6 @@ def looked_at(session: SparkSession, patch: pytest.MonkeyPatch) -> list[set[str]
         return ask(plan, *rest)
 
     patch.setattr(client, "to_table", asked)
-    patch.setattr(client, "execute_command", None)
+    for other in ("config", "execute_command", "schema"):
+        patch.setattr(client, other, None)
     return found
