@@ -18,7 +18,7 @@ from .test_spark import HOSTILE
 pytestmark = pytest.mark.spark
 
 _QUOTIENT = SparkDialect.quotient
-MUTANTS: dict[str, tuple[str, Callable[..., str], str]] = {
+MUTANTS: dict[str, tuple[str, Callable[..., str] | str, str]] = {
     "a sum of BIGINTs": (
         "summand", lambda self, largest_sum: "BIGINT", "SELECT SUM(big) FROM visit"),
     "a wide quotient by DIV": (
@@ -27,23 +27,23 @@ MUTANTS: dict[str, tuple[str, Callable[..., str], str]] = {
         "quotient", lambda self, left, right, *, wide, most: _QUOTIENT(self, left, right, wide=wide, most=most >> 20),
         "SELECT SUM(big) FROM visit WHERE big > 1"),
     "halves away from zero": (
-        "half_even", lambda self, sql: f"round({sql})", "SELECT SUM(CAST(x AS INTEGER)) FROM visit"),
+        "half_even", "round({0})", "SELECT SUM(CAST(x AS INTEGER)) FROM visit"),
     "weeks begin with 1": (
         "extract", lambda self, field, operand: f"extract({field} FROM {operand})",
         "SELECT extract(dow FROM day), COUNT(*) FROM visit GROUP BY 1"),
     "two capitals of one letter": (
         "letter_case", lambda self, name, sql: f"{name}({sql})", "SELECT upper(tag), COUNT(*) FROM visit GROUP BY 1"),
     "NaN is the largest number": (
-        "below_nan", lambda self, sql: "TRUE", "SELECT SUM(x) FROM visit"),
+        "below_nan", "TRUE", "SELECT SUM(x) FROM visit"),
     "a quoted backslash": (
         "text_literal", lambda self, value: "'" + value.replace("'", "''") + "'",
         "SELECT COUNT(*) FROM visit WHERE tag = '%_\\' OR tag = 'it''s'"),
     "NaN is a number": (
-        "is_nan", lambda self, shown: "FALSE", "SELECT COUNT(x), COUNT(*) FILTER (WHERE x IS NULL) FROM visit"),
+        "is_nan", "FALSE", "SELECT COUNT(x), COUNT(*) FILTER (WHERE x IS NULL) FROM visit"),
     "far days are hashed as Spark writes them": (
         "spelled", lambda self, sql, type_: self.as_text(sql), "SELECT any_day, COUNT(*) FROM visit GROUP BY any_day"),
 }  # fmt: skip
-"""Name -> the method, what it becomes, and a statement."""
+"""Name -> the method or the form, what it becomes, and a statement."""
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,16 @@ def hostile(spark: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield made
 
 
-@pytest.mark.parametrize(("method", "mutant", "sql"), MUTANTS.values(), ids=MUTANTS)
+@pytest.mark.parametrize(("name", "mutant", "sql"), MUTANTS.values(), ids=MUTANTS)
 def test_mutant(
-    hostile: Copies, monkeypatch: pytest.MonkeyPatch, method: str, mutant: Callable[..., Any], sql: str
+    hostile: Copies, monkeypatch: pytest.MonkeyPatch, name: str, mutant: Callable[..., Any] | str, sql: str
 ) -> None:
     assert counted_alike(hostile, [sql])
-    assert method in vars(SparkDialect)
-    monkeypatch.setattr(SparkDialect, method, mutant)
+    if isinstance(mutant, str):
+        assert name in SparkDialect.forms
+        name, mutant = "forms", {**SparkDialect.forms, name: mutant}
+    assert name in vars(SparkDialect)
+    monkeypatch.setattr(SparkDialect, name, mutant)
     hostile.backend.read(*hostile.backend.schemas)
     with pytest.raises(AssertionError):
         counted_alike(hostile, [sql])
