@@ -59,9 +59,9 @@ _MOST_STEPS = 400
 _MOST_LOOKS = 10**8
 """Most cells times shapes times kinds of numbers times steps until their error is found: about a second. A calendar
 takes some 30 steps."""
-_MOST_WRITTEN = 512
+_MOST_WRITTEN = 800
 """Most cells whose normal equations are written out and undone beside sums by square root, each step of conjugate
-gradients being dear there: a tenth of a second."""
+gradients being dear there: a tenth of a second for a year of days, half of one for these by two more groups."""
 _SWEPT = 32
 _MOST_PIECES = 1024
 """Most pieces that a table is taken apart into."""
