@@ -186,7 +186,7 @@ def prepare(
     _tell_prepared(name, done, epoch, file)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
-        for line in _policy_lines(name, numbering, declared, source):
+        for line in _policy_lines(name, numbering, declared, source, policy.dataset_id):
             click.echo(terminal_text(line))
 
 
@@ -231,8 +231,13 @@ def _file_of(policy: Policy, name: str, where: str) -> Path:
     return Path(os.path.abspath(policy.path.parent / declared.source[0]))
 
 
-def _policy_lines(name: str, numbering: Numbering, declared: TablePolicy, source: str) -> Iterator[str]:
-    """Yield what the policy says of the numbered table, `declared` before; `source`: its file, "" in a database."""
+def _policy_lines(
+    name: str, numbering: Numbering, declared: TablePolicy, source: str, dataset: str
+) -> Iterator[str]:
+    """Yield what the policy says of the numbered table, `declared` before; `source`: its file, "" in a database.
+
+    `dataset`: what its ledger is bound to.
+    """
     from ..policy.section import quote_key, quote_text  # a policy takes as long to load as all else here
     from ..policy.units import quoted_key, unit_line
 
@@ -258,6 +263,8 @@ def _policy_lines(name: str, numbering: Numbering, declared: TablePolicy, source
         yield "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds."
     if numbering.dialect == "postgres":
         yield "Let the policy's role read it: GRANT SELECT."
+    if dataset.startswith(f"{declared.name}@"):  # what it is called by its first table
+        yield f"Where {declared.name} is taken out, dataset = {quote_text(dataset)} at the top keeps its ledger."
 
 
 # --- a made-up table --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dpsql.cli.application import program
+from dpsql.tests.support.postgres_server import PostgresServer
 
 POLICY = """
 database = "duckdb:data.duckdb"
@@ -67,6 +68,41 @@ def test_what_is_wrong_with_the_ledger_is_said_first(policy: Path) -> None:
     assert "this ledger belongs to another dataset" in refused.stderr
     with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
         assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
+
+
+def test_a_copy_that_the_policys_role_may_not_read_yet(postgres: PostgresServer, tmp_path: Path) -> None:
+    """It is found under the role that writes, and brought to new data as any."""
+    name = postgres.create_database()
+    with postgres.admin(name) as connection:
+        connection.execute("CREATE TABLE person (id BIGINT PRIMARY KEY); INSERT INTO person VALUES (1), (2)")
+        connection.execute("CREATE TABLE visit (id INTEGER PRIMARY KEY, owner BIGINT, ward TEXT)")
+        connection.execute("INSERT INTO visit VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'a')")
+        connection.execute(f"CREATE ROLE {name}_reader LOGIN; GRANT SELECT ON person, visit TO {name}_reader")
+    path = tmp_path / "data.toml"
+    path.write_text(POLICY.replace("duckdb:data.duckdb", postgres.url(name, f"{name}_reader")))
+    for came in (3, 0):
+        made = run(path, "prepare", "visit", "--database", postgres.url(name))
+        assert made.exit_code == 0, made.output
+        assert made.stdout.startswith(f"visit_prepared: 3 rows, {came} of them numbered now, 0 gone")
+    postgres.drop_database(name)
+
+
+def test_the_ledger_is_kept_where_the_copy_takes_the_tables_place(policy: Path) -> None:
+    """A dataset without a name has that of its first table: under another one its people had a second budget."""
+    alone = POLICY[: POLICY.index("[tables.person]")] + '[tables.visit]\nunit = "owner"\nmax_rows = 3\n'
+    policy.write_text(alone)
+    assert run(policy, "budget", "create").exit_code == 0
+    *_, last = run(policy, "prepare", "visit").stdout.splitlines()
+    name = 'dataset = "visit@duckdb:data.duckdb"'
+    assert last == f"Where visit is taken out, {name} at the top keeps its ledger."
+    taken = alone.replace("[tables.visit]", '[tables.visit_prepared]\nrow_number = "n"')
+    policy.write_text(taken)
+    assert (
+        "this ledger belongs to another dataset"
+        in run(policy, "query", "SELECT 1 FROM visit_prepared").stderr
+    )
+    policy.write_text(f"{name}\n{taken}")
+    assert run(policy, "query", "SELECT COUNT(*) FROM visit_prepared").exit_code == 0
 
 
 def test_from_a_table_to_an_answer(policy: Path) -> None:
