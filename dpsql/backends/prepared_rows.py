@@ -429,7 +429,7 @@ def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepar
     """Number a table's own rows, by the hash, and have the database hold the numbers apart."""
     if numbering.dialect == "duckdb":
         raise PolicyError(
-            "DuckDB adds no UNIQUE constraint to a table that is there",
+            "DuckDB drops no UNIQUE constraint, without which a table is not numbered again",
             hint="leave --in-place out: a copy is made",
         )
     assert there is not None, "it is the table itself"

@@ -448,5 +448,5 @@ def test_in_place_is_not_for_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "data.duckdb"
     made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
     made.execute(SCHEMA)
-    with pytest.raises(PolicyError, match="DuckDB adds no UNIQUE constraint"):
+    with pytest.raises(PolicyError, match="DuckDB drops no UNIQUE constraint"):
         made.prepare("visit", None)
