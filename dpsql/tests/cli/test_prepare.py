@@ -177,7 +177,7 @@ def test_new_data_is_a_new_epoch(policy: Path) -> None:
     [
         (["nothing"], 'no table "nothing" is declared'),
         (["person"], "a person has one row here"),
-        (["visit", "--in-place"], "DuckDB adds no UNIQUE constraint"),
+        (["visit", "--in-place"], "DuckDB drops no UNIQUE constraint"),
         (["visit", "--in-place", "--into", "x"], "--into names a copy"),
         (["visit", "--column", "ward"], 'the table has a column "ward" already'),
     ],
