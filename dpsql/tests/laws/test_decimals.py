@@ -23,6 +23,7 @@ from dpsql.tests.support.inserted import insert_texts
 from dpsql.tests.support.length import tried
 from dpsql.tests.support.postgres_server import PostgresServer
 
+from .held import verdict
 from .measured import World, measure_release, world
 from .planting import plant
 
@@ -235,6 +236,17 @@ def test_a_planted_fault_is_seen(fault: int, tmp_path: Path, monkeypatch: pytest
         except EngineFailure:
             return
         assert wrong != right
+
+
+def test_the_verifier_has_the_digits_of_a_product(ends: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds that no row raises, of all that is answered, and of none of the faults."""
+    narrow, computed = "SELECT COUNT(*) FROM person WHERE a + 1 > 3", COMPUTED[-2]
+    assert [verdict(ends, sql) for sql in (narrow, computed, COMPUTED[0])] == [""] * 3
+    if ends.twin is None:
+        too_long(monkeypatch)
+        monkeypatch.setattr(DuckDBDialect, "whole", Dialect.whole)
+        assert "fits its type" in verdict(ends, narrow)
+        assert "fits its type" in verdict(ends, computed)
 
 
 def test_a_product_that_stays_narrow_would_be_seen(ends: World, monkeypatch: pytest.MonkeyPatch) -> None:
