@@ -34,7 +34,7 @@ __all__ = ["make_database", "measure", "policy_text", "scale_of"]
 _T = TypeVar("_T")
 
 _POLICY = Path(__file__).parents[1] / "grammar_tests" / "policies" / "tpch.toml"
-_LIMITS = {"Q1": 8.5}
+_LIMITS = {"Q1": 8.4}
 """Where it is not 8: eight sums with their clamps, over all rows."""
 _NOT_OF_TPCH = ("uli]", "uli.", "student]", "student.")
 
