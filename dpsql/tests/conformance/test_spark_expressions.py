@@ -149,7 +149,7 @@ def _are_same(a: object, b: object) -> bool:
 
 
 def test_an_expression_has_one_value(engines: Engines) -> None:
-    expressions = drawn((1, 2), 60)
+    expressions = drawn((1, 2), 90)  # of which some texts are read by patterns, which Spark's are not
     assert len(expressions) > 40
     check(engines, expressions)
 
