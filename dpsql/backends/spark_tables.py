@@ -592,9 +592,8 @@ def _listed(session: SparkSession, paths: Sequence[str]) -> tuple[SparkFile, ...
     """Return what the server's storage says of files: their content is not read. Raises what Spark raises."""
     frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
     shown: Any = frame.selectExpr(*_FILE)
-    found, *_ = session.client.to_table(
-        shown._plan.to_proto(session.client), {}
-    )  # `collect` asks for a setting, too
+    # `collect` asks for a setting, too
+    found, *_ = session.client.to_table(shown._plan.to_proto(session.client), {})
     rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
     return tuple(sorted((SparkFile(*row) for row in rows), key=lambda one: one.path))
 

@@ -229,9 +229,8 @@ class Lattice:
 
     low: int
     high: int
-    step: Fraction = field(
-        hash=False
-    )  # a fraction's hash takes an inverse, and the integers tell lattices apart
+    # a fraction's hash takes an inverse, and the integers tell lattices apart
+    step: Fraction = field(hash=False)
     lo: Fraction = field(hash=False)
     hi: Fraction = field(hash=False)
     exact: bool

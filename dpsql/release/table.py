@@ -388,9 +388,8 @@ def _questions_of(plan: ReleasePlan, groups: Groups) -> Iterator[Question]:
         for chosen in itertools.combinations(terms, count):
             left_out = [term for term, _ in chosen]
             kept = tuple(term for term in rows.predicate if term not in left_out)
-            predicate = (
-                kept if left_out else rows.predicate
-            )  # by its object what is said of it is found again
+            # by its object what is said of it is found again
+            predicate = kept if left_out else rows.predicate
             question = _question(plan, groups, predicate, [found for _, found in chosen])
             if question is not None:
                 yield question

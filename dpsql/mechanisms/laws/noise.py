@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -43,7 +42,6 @@ class Laplace(Independent):
     family: ClassVar[str] = "Laplace"
     is_additive: ClassVar[bool] = True
     scale: Fraction
-    _spread: Fraction | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.scale, Fraction):
@@ -58,10 +56,7 @@ class Laplace(Independent):
     @property
     def spread(self) -> Fraction:
         """2b² for the scale b that is sampled: the discrete law's variance 2q/(1-q)² is below it (soundness.md 0)."""
-        if self._spread is None:
-            object.__setattr__(self, "_spread", 2 * sampled_scale(self.scale) ** 2)
-        assert self._spread is not None
-        return self._spread
+        return 2 * sampled_scale(self.scale) ** 2
 
     def upper_quantile(self, probability: Fraction) -> int:
         return discrete_laplace.upper_quantile(self.scale, probability)

@@ -238,17 +238,15 @@ def _mod(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 
 def _neg(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    less = replace(number, sql=f"(-{number.sql})", decimal="")
-    return (
-        less
-        if less.grid is None
-        else printer.dialect.as_decimal(less, number.decimal and f"(-{number.decimal})", number.places)
-    )
+    less = number.changed(f"(-{number.sql})")
+    if not number.decimal:
+        return less
+    return printer.dialect.as_decimal(less, f"(-{number.decimal})", number.places)
 
 
 def _abs(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
     number = printer.number(expr.args[0])
-    return replace(number, sql=f"abs({number.sql})", decimal="")
+    return number.changed(f"abs({number.sql})")
 
 
 def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
@@ -281,7 +279,7 @@ def _chosen(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:
 def _nullif_number(printer: PrivatePrinter, expr: Call) -> Number:
     first = printer.number(expr.args[0])
     equal = printer.compared(expr.args[0], expr.args[1], "=", expr)
-    return replace(first, sql=f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END", decimal="")
+    return first.changed(f"CASE WHEN {equal} THEN NULL ELSE {first.sql} END")
 
 
 def _stepped(printer: PrivatePrinter, expr: Call, facts: Facts) -> Number:

@@ -144,6 +144,10 @@ class Number:
     decimal: str = ""
     places: int = 0
 
+    def changed(self, sql: str) -> Number:
+        """Return another number of the same grid and reach, by its SQL: the decimal was that of this one."""
+        return replace(self, sql=sql, decimal="")
+
     @property
     def kind(self) -> str:
         """The integer type of `sql`."""
