@@ -465,7 +465,7 @@ def missing_indexes(snapshot: Snapshot, catalog: Catalog) -> list[Finding]:
     Raises EngineFailure.
     """
     asked = [
-        (*path_of(table.name), table.unit.columns[0])
+        (*table.place, table.unit.columns[0])
         for table in catalog.tables.values()
         if table.unit is not None and not table.unit.is_unique
     ]

@@ -164,7 +164,7 @@ def looks_of_values(policy: Policy, live: LiveSchema) -> tuple[tuple[str, str, s
     from ..policy.scaffold import MOST_READ, look_of
     from ..relation.types import Kind
 
-    dialect = dialect_of(live.dialect, live.case_collation)
+    live, dialect = live.as_called(policy.called), dialect_of(live.dialect, live.case_collation)
     backend = open_backend(policy.database, policy.read_from, policy.files, is_recorded=False)
     found = []
     try:

@@ -122,9 +122,9 @@ class _Rows:
 
 
 @contextmanager
-def _looked_at(backend: Backend) -> Iterator[_Rows]:
+def _looked_at(policy: Policy, backend: Backend) -> Iterator[_Rows]:
     with backend.snapshot() as snapshot:
-        live = snapshot.schema()
+        live = snapshot.schema().as_called(policy.called)
         yield _Rows(snapshot, live, dialect_of(live.dialect, live.case_collation))
 
 
@@ -133,7 +133,7 @@ def look_at_keys(policy: Policy, backend: Backend) -> tuple[FoundKey, ...]:
 
     Raises PolicyError where one cannot be a key by its columns' types, EngineFailure.
     """
-    with _looked_at(backend) as rows:
+    with _looked_at(policy, backend) as rows:
         return tuple(_look(policy, rows, table) for table in rows.live.tables if table.asserted)
 
 
@@ -159,7 +159,7 @@ def look_at_orphans(policy: Policy, backend: Backend) -> tuple[Orphans, ...]:
 
     For the owner's eyes. Raises PolicyError, EngineFailure.
     """
-    with _looked_at(backend) as rows:
+    with _looked_at(policy, backend) as rows:
         return tuple(_orphans(policy, rows))
 
 
@@ -204,7 +204,7 @@ def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times,
     first, running = (number_of(time.period, day) for day in (time.since, today))
     ends = [instant_of(time.period, number, time.zone) for number in (first, running + 1)]
     days = [first_day(time.period, number) for number in (first, running + 1)]
-    with _looked_at(backend) as rows:
+    with _looked_at(policy, backend) as rows:
         for name, table in policy.tables.items():
             if table.time is None or table.time[0] != name:
                 continue
@@ -240,7 +240,7 @@ class Outside:
 def look_at_ranges(policy: Policy, backend: Backend, catalog: Catalog) -> tuple[Outside, ...]:
     """Return how many rows each table with a range of people has of others. An owner's act. Raises EngineFailure."""
     found: list[Outside] = []
-    with _looked_at(backend) as rows:
+    with _looked_at(policy, backend) as rows:
         for name, table in catalog.tables.items():
             if table.unit is not None and table.unit.range is not None:
                 (column,), (low, high) = table.unit.columns, table.unit.range
@@ -265,7 +265,7 @@ class Complete:
 def look_at_columns(policy: Policy, backend: Backend, catalog: Catalog) -> tuple[Complete, ...]:
     """Return what every complete column of people's tables is, over all rows. An owner's act. Raises EngineFailure."""
     found: list[Complete] = []
-    with _looked_at(backend) as rows:
+    with _looked_at(policy, backend) as rows:
         for name, table in catalog.tables.items():
             columns = [column for column in table.columns if column.is_complete and table.unit is not None]
             if columns:

@@ -37,14 +37,14 @@ def open_ledger(policy: Policy, *, create: bool) -> LedgerStore:
 
 
 def times_of(policy: Policy) -> Times:
-    """Return by which time the rows of people's tables are of a period."""
-    private = ((name, table.time) for name, table in policy.tables.items() if table.unit is not None)
-    return tuple(
-        sorted(
-            (name, "" if time is None else time[1] if time[0] == name else ".".join(time))
-            for name, time in private
-        )
-    )
+    """Return by which time the rows of people's tables are of a period; tables by the database's names."""
+    found = []
+    for name, table in policy.tables.items():
+        time = table.time or (name, "")
+        if table.unit is not None:
+            said = time[1] if time[0] == name else f"{policy.origin(time[0])}.{time[1]}"
+            found.append((policy.origin(name), said))
+    return tuple(sorted(found))
 
 
 def caps_of(policy: Policy) -> Caps:

@@ -82,7 +82,7 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
 
 def build_views(policy: Policy, live: LiveSchema) -> tuple[dict[str, View], dict[str, PolicyError]]:
     """Return the views by name that are whole, hidden ones too, and what is wrong with each other one."""
-    reader = _Reader(policy, live)
+    reader = _Reader(policy, live.as_called(policy.called))
     found: dict[str, View] = {}
     problems: dict[str, PolicyError] = {}
     for name in policy.views:
@@ -127,14 +127,16 @@ class _Reader:
         found = self._live_view(where, declared)
         try:
             query = view_query(found.definition, self.live.dialect, self._enums)
-            catalog = self._catalog_of(where, found, query)
-            relation = _bound(query, catalog)
+            catalog, written = self._catalog_of(where, found, query)
+            own = {table.name: catalog.tables[name] for name, table in written.items()}
+            relation = _bound(query, _as_written(catalog, written))
+            relation = map_tables(relation, lambda one: own.get(one.name, one))
             _check_meaning(relation, self.live.dialect)
             relation = self._shown(where, declared, found, relation, catalog)
             ground = view_ground(declared, found.definition)  # what reads one of its tables rests on it, too
             relation = map_tables(relation, lambda one: replace(one, grounds=(*one.grounds, ground)))
             view = View(
-                declared.name, self.live.path_of(declared.name), (), relation, _role(relation, catalog),
+                declared.name, self.live.written_path(declared.name), (), relation, _role(relation, catalog),
                 _tables_of(relation), declared.description,
             )  # fmt: skip
             self._check_count(view, catalog)
@@ -145,9 +147,9 @@ class _Reader:
         raise problem
 
     def _live_view(self, where: str, declared: ViewPolicy) -> LiveTable:
-        found = self.live.table(self.live.path_of(declared.source))
+        found = self.live.table(self.live.path_of(declared.name))
         if found is None:
-            views = [self.live.name_of(one.path) for one in self.live.tables if one.definition]
+            views = [self.live.own_name(one.path) for one in self.live.tables if one.definition]
             raise PolicyError(
                 f'{where}: the database has no view "{declared.source}"{suggest(declared.source, views)}'
             )
@@ -158,24 +160,33 @@ class _Reader:
             raise PolicyError(f"{where}: {said}")
         return found
 
-    def _catalog_of(self, where: str, found: LiveTable, query: AdmittedQuery) -> Catalog:
-        """Return what a view's text can name: declared tables with all of their columns, and declared views."""
+    def _catalog_of(
+        self, where: str, found: LiveTable, query: AdmittedQuery
+    ) -> tuple[Catalog, dict[str, Table]]:
+        """Return what a view's text can name: declared tables with all of their columns, and declared views.
+
+        And, by the policy's names, those of the tables that the text calls otherwise, as it calls them.
+        """
         tables: dict[str, Table] = {}
+        written: dict[str, Table] = {}
         views: dict[str, View] = {}
-        by_source = {view.source: name for name, view in self.policy.views.items()}
         for schema, name in tables_in(query):
             path = self._path_of(where, found, schema, name)
-            known = None if path is None else self.live.name_of(path)
-            if known is None:
+            if path is None:
                 continue  # the binder says that there is no such table
-            if known in by_source:
-                views[known] = replace(self.view(by_source[known]), name=known)
+            known, own = self.live.name_of(path), self.live.own_name(path)
+            if known in self.policy.views:
+                views[own] = replace(self.view(known), name=own)
             elif known in self.policy.tables:
                 tables[known] = replace(whole_table(self.policy, known, self.live), is_hidden=False)
+                if known != own:
+                    written[known] = replace(tables[known], name=_ITS_OWN.format(own), path=path)
             else:
+                other = self.live.called.get(own)
+                said = "" if other is None else f' ("{own}" is "{other}" in the policy)'
                 raise PolicyError(
-                    f'{where}: reads "{name}", which is not declared; declare it, with hidden = true if only views '
-                    "may read it"
+                    f'{where}: reads "{name}", which is not declared{said}; declare it, with hidden = true if only '
+                    "views may read it"
                 )
         # The owner's way may lead over tables that the text does not name.
         others = {
@@ -184,10 +195,11 @@ class _Reader:
             if name not in tables
         }
         ordered = {name: ({**tables, **others})[name] for name in self.policy.tables}
-        return Catalog(
+        catalog = Catalog(
             MappingProxyType(ordered), self.live.default_schema, self.live.dialect, self.live.case_collation,
             database_names(self.policy), views, has_periods=self.policy.privacy.time is not None,
         )  # fmt: skip
+        return catalog, written
 
     def _path_of(self, where: str, found: LiveTable, schema: str, name: str) -> tuple[str, str] | None:
         """Return the live table or view that a text names, as it is found whatever its case; None: there is none."""
@@ -289,6 +301,17 @@ class _Reader:
         plan_text(
             "SELECT COUNT(*) FROM v", known, PrivacyParameters.of(policy, policy.defaults.epsilon, clock)
         )
+
+
+_ITS_OWN = "{}."
+"""What a table is called while a text is bound that calls it as the database does: no policy can call one so."""
+
+
+def _as_written(catalog: Catalog, written: Mapping[str, Table]) -> Catalog:
+    """Return a catalog in which tables stand under the names that a view's text has for them."""
+    tables = {name: table for name, table in catalog.tables.items() if name not in written}
+    tables |= {table.name.removesuffix("."): table for table in written.values()}
+    return replace(catalog, tables=MappingProxyType(tables))
 
 
 def _facts(relation: Relation, catalog: Catalog) -> dict[int, Facts]:

@@ -357,6 +357,7 @@ def build_catalog(policy: Policy, live: LiveSchema) -> Catalog:
     Views are not among them: to read their texts takes the binder (`plan.views`).
     Raises PolicyError on the first disagreement, a table without a unit first; `check` lists them all.
     """
+    live = live.as_called(policy.called)
     for name in policy.undecided:
         raise without_unit(table_key(policy, name), policy, name, live)
     grounded = _Grounded(policy, live)
@@ -436,6 +437,7 @@ def _with_members(
 
 def whole_table(policy: Policy, name: str, live: LiveSchema) -> Table:
     """Return a table with all of its columns, as views read it. Raises PolicyError."""
+    live = live.as_called(policy.called)
     grounded = _Grounded(policy, live)
     return grounded.table(_build_table(policy, policy.tables[name], live, is_whole=True))
 
@@ -513,11 +515,12 @@ def _build_table(policy: Policy, declared: TablePolicy, live: LiveSchema, *, is_
             ordered.append(describe_column(live_column))
     _require_lists(where, policy, declared, live, columns)
     known = {column.name for column in ordered} | (set() if unit is None else set(unit.columns))
-    keys = enforced_keys(table, known)
+    keys, path = enforced_keys(table, known), live.written_path(declared.name)
     return Table(
-        declared.name, table.path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
-        declared.is_hidden, asserted, table.read_as, proved=_proved(table, keys),
-        referred=_referred(policy, declared, keys), order=tuple(column.name for column in table.columns),
+        declared.name, path, tuple(ordered), unit, declared.description, keys, table.is_partitioned,
+        declared.is_hidden, asserted, () if table.place == path else table.place, live.called.get(declared.name, ""),
+        proved=_proved(table, keys), referred=_referred(policy, declared, keys),
+        order=tuple(column.name for column in table.columns),
     )  # fmt: skip
 
 
@@ -613,7 +616,7 @@ def _way_content(table: Table, live: LiveSchema, *, by_periods: bool) -> list[ob
     key_columns = {name for key in (*table.keys, *table.referred) for name in key}
     columns = key_columns.union(() if table.unit is None else table.unit.columns)
     return [
-        table.path,
+        found.path,
         None if by_periods else found.version,
         table.is_partitioned,
         None if table.unit is None else _unit_content(table.unit, found),
@@ -672,7 +675,7 @@ def _own_content(table: Table) -> list[object]:
 
 
 def _live(table: Table, live: LiveSchema) -> LiveTable:
-    found = live.table((table.path[0], table.path[1]))
+    found = live.table(live.path_of(table.name))
     assert found is not None, "the catalog's tables were found in this schema"
     return found
 

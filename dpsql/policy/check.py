@@ -127,6 +127,7 @@ def check(policy: Policy, live: LiveSchema) -> Report:
 
     Looks at the schema alone, never at a row.
     """
+    live = live.as_called(policy.called)
     problems = [
         without_unit(table_key(policy, name), policy, name, live).message for name in policy.undecided
     ]

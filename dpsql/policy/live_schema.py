@@ -6,7 +6,7 @@ schema: names, types, constraints, enum labels. No value of a row is ever part o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
@@ -183,6 +183,8 @@ class LiveSchema:
     `dialect`: how the engine is spoken to, `duckdb`, `postgres` or `spark`. `case_collation`: a
     collation in which lower() and upper() are Unicode's, where the engine needs one named; None: it has none.
     `unreadable`: tables that are there but not for our role, with the SQL that mends it; where all were asked for.
+    `called`: what the database calls tables and views that a policy calls otherwise, by the policy's names: names are
+    the policy's, and paths the database's.
     """
 
     default_schema: str
@@ -190,19 +192,30 @@ class LiveSchema:
     dialect: str = "duckdb"
     case_collation: str | None = None
     unreadable: tuple[tuple[tuple[str, str], str], ...] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
     _by_path: dict[tuple[str, str], LiveTable] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _names: dict[tuple[str, str], str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._by_path.update((table.path, table) for table in reversed(self.tables))
+        self._names.update((self.path_of(name), name) for name in self.called)
+
+    def as_called(self, called: Mapping[str, str]) -> LiveSchema:
+        """Return the schema with a policy's names."""
+        return self if called == self.called else replace(self, called=called)
 
     def table(self, path: tuple[str, str]) -> LiveTable | None:
         """Return the table at exactly this path, or None."""
         return self._by_path.get(path)
 
     def path_of(self, name: str) -> tuple[str, str]:
-        """Return the path that a name in the policy means: `table`, or `schema.table`."""
+        """Return the path that a name in the policy means."""
+        return self.written_path(self.called.get(name, name))
+
+    def written_path(self, name: str) -> tuple[str, str]:
+        """Return a name as a path, as it is written: `table`, or `schema.table`."""
         schema, dot, table = name.partition(".")
         return (schema, table) if dot else (self.default_schema, name)
 
@@ -213,6 +226,14 @@ class LiveSchema:
         return path if found is None else found.place
 
     def name_of(self, path: tuple[str, str]) -> str:
-        """Return the name that the policy uses for a path: the inverse of `path_of`."""
+        """Return the name that the policy uses for a path: the inverse of `path_of`.
+
+        Where the policy calls another table by the name that the database has for it, it has none that can be written.
+        """
+        own = self.own_name(path)
+        return self._names.get(path, f"{own}." if own in self.called else own)
+
+    def own_name(self, path: tuple[str, str]) -> str:
+        """Return the name that the database has for a path, as a policy writes it."""
         schema, table = path
         return table if schema == self.default_schema else f"{schema}.{table}"

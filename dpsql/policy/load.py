@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import PolicyError
 from ..regex import regex
 from .auth import check_identities, read_auth
-from .load_tables import ROW, ReadTables, check_times, read_tables, read_time
+from .load_tables import ROW, ReadTables, check_times, is_name, read_tables, read_time
 from .model import (
     ENGINES,
     FILES,
@@ -481,21 +481,50 @@ def _find_root(top: Section, read: ReadTables) -> str | None:
 
 def _check_sources(top: Section, database: str, tables: dict[str, TablePolicy]) -> None:
     """Note what is wrong unless all tables are files, and there is no database, or none is; on Spark each may be."""
+    read: dict[str, str] = {}
     for name, table in tables.items():
-        if database.startswith(SPARK):
-            if all(_is_whole_path(pattern) for pattern in table.source):
-                continue
-            problem = 'is read by the server; write the whole path, like "/data/orders/*.parquet" or "s3a://…/*.parquet"'
-        elif database == FILES and not table.source:
-            problem = 'is missing, as no database is named; write source = "<files>.parquet"'
-        elif database != FILES and table.source:
-            problem = f'is for database = "{FILES}", where every table is files; write that, or take it out'
-        elif database != FILES and table.key:
+        is_in_database = database != FILES and not database.startswith(SPARK)
+        problem = _wrong_name(name, table, read) if is_in_database else _wrong_files(table.source, database)
+        if problem:
+            top.found.append(top.error(problem, "tables", name, "source"))
+        elif is_in_database and table.key:
             top.found.append(top.error(_MUTABLE.format(", ".join(table.key)), "tables", name, "key"))
-            continue
-        else:
-            continue
-        top.found.append(top.error(problem, "tables", name, "source"))
+
+
+def _wrong_files(source: tuple[str, ...], database: str) -> str:
+    """Return what is wrong with the files that a table is; "" where nothing is."""
+    other = next((item for item in source if not item.lower().endswith(".parquet")), None)
+    if database.startswith(SPARK) and not all(map(_is_whole_path, source)):
+        return (
+            'is read by the server; write the whole path, like "/data/orders/*.parquet" or "s3a://…/*.parquet"; a '
+            "table of the catalog has its own name here"
+        )
+    if other is not None:
+        return (
+            f'"{other}" does not end in .parquet, and files of other kinds are never parsed for an analyst; run dpsql '
+            "convert on it, and name the Parquet file"
+        )
+    if database == FILES and not source:
+        return 'is missing, as no database is named; write source = "<files>.parquet"'
+    return ""
+
+
+def _wrong_name(name: str, table: TablePolicy, read: dict[str, str]) -> str:
+    """Return what is wrong with the name of a table in the database, "" where nothing is. `read`: those before it.
+
+    No row is of two tables: it would be two people's, where their units name other columns (soundness.md 1.26).
+    """
+    if any(item.lower().endswith(".parquet") for item in table.source):
+        return f'is for database = "{FILES}", where every table is files; write that, or take it out'
+    if len(table.source) > 1 or not all(map(is_name, table.source)):
+        return 'write the table\'s name in the database, "<table>" or "<schema>.<table>"'
+    origin = table.source[0] if table.source else name
+    other = read.setdefault(origin, name)
+    return (
+        ""
+        if other == name
+        else f'"{origin}" is what {quote_key(other)} reads already; have each row in one table'
+    )
 
 
 def _is_whole_path(pattern: str) -> bool:
@@ -513,8 +542,9 @@ def _check_views(top: Section, database: str, read: ReadTables) -> None:
             )
         top.found.append(top.error(problem, "tables", next(iter(read.views))))
     hidden = next((name for name, table in read.tables.items() if table.is_hidden), None)
-    if hidden is not None and not read.views:
-        problem = "is for tables that only views read, and no view is declared; take it out"
+    is_prepared = any(table.source and table.row_number for table in read.tables.values())
+    if hidden is not None and not (read.views or is_prepared):
+        problem = "is for tables that only views read, or dpsql prepare, and there is neither; take it out"
         top.found.append(top.error(problem, "tables", hidden, "hidden"))
 
 

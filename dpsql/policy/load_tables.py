@@ -82,9 +82,14 @@ def read_tables(top: Section) -> ReadTables:
 def _read_named(section: Section, name: str) -> TablePolicy | ViewPolicy | None:
     table = section.section(name)
     assert table is not None, "the key was just listed"
-    if not all(name.split(".")) or name.count(".") > 1:
+    if not is_name(name):
         raise section.error('write [tables.<table>] or [tables."<schema>.<table>"]', name)
     return _read_view(name, table) if table.flag("view") else _read_table(name, table)
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text is the name of a table, `table` or `schema.table`."""
+    return all(text.split(".")) and text.count(".") <= 1
 
 
 def _read_view(name: str, section: Section) -> ViewPolicy:
@@ -96,7 +101,7 @@ def _read_view(name: str, section: Section) -> ViewPolicy:
         if section.take(key) is not None:
             raise section.error("bounds the rows of a table; declare it on those that the view reads", key)
     source = section.text("source") or name
-    if not all(source.split(".")) or source.count(".") > 1:
+    if not is_name(source):
         raise section.error('write the view\'s name in the database, "<view>" or "<schema>.<view>"', "source")
     columns = _read_columns(section)
     view = ViewPolicy(name, source, columns, section.note("description"), bool(section.flag("hidden")))
@@ -220,7 +225,10 @@ def _read_ever(section: Section, max_rows: int | None) -> int | None:
 
 
 def _read_source(section: Section) -> tuple[str, ...]:
-    """Return the patterns of a table's files; () for a table of the database. Raises PolicyError."""
+    """Return the patterns of a table's files, or its name in the database; () where nothing is said.
+
+    Raises PolicyError.
+    """
     value = section.take("source")
     if value is None:
         return ()
@@ -228,11 +236,8 @@ def _read_source(section: Section) -> tuple[str, ...]:
     patterns = []
     for item in items:
         if not isinstance(item, str) or not item.strip() or not item.isprintable():
-            raise section.error('write Parquet files, like "visits/*.parquet", or a list of them', "source")
-        if not item.lower().endswith(".parquet"):
             raise section.error(
-                f'"{item}" does not end in .parquet, and files of other kinds are never parsed for an analyst; '
-                "run dpsql convert on it, and name the Parquet file",
+                'write Parquet files, like "visits/*.parquet", or a list of them; or a table\'s name in the database',
                 "source",
             )
         patterns.append(item)

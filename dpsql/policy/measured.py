@@ -164,7 +164,7 @@ def _of(policy: Policy, tables: dict[str, TablePolicy]) -> Policy:
 
 def _bare(table: TablePolicy, columns: set[str], max_rows: int | None) -> TablePolicy:
     declared = tuple(ColumnPolicy(name) for name in sorted(columns))
-    return TablePolicy(table.name, _unit_of(table), declared, max_rows)
+    return TablePolicy(table.name, _unit_of(table), declared, max_rows, source=table.source)
 
 
 def _unit_of(table: TablePolicy) -> UnitPolicy:

@@ -190,13 +190,14 @@ class TablePolicy:
     """A declared table; `unit` is None exactly for public ones. `name` is `table` or `schema.table`.
 
     `max_rows`, `max_rows_per_group`, `max_groups`, `max_norm`: as in `relation.catalog.Unit`. `source`: the Parquet
-    files that it is, as names or patterns relative to the policy's folder, on Spark as its server sees them; () for
-    a table of the database. `is_hidden`: views read it, and analysts do not. `key`: columns that the owner asserts
-    to be a key of those files; () for none. It counts in the very data in which the owner's command found it to
-    hold (soundness.md 1.30). `also`: whom its rows point at, beside whose they are. `time`: the table and the column
-    that say when its rows were; None: they are undated. `max_rows_ever`: those of a person in all periods together.
-    `row_number`: the column that numbers the rows of each person; None: there is none. `unit_range`: the least and the
-    largest number of a person whose rows are read; None: all are.
+    files that it is, as names or patterns relative to the policy's folder, on Spark as its server sees them; of a
+    table of the database the one name that this has for it; () for the table of its own name. `is_hidden`: views read
+    it, or `dpsql prepare`, and analysts do not. `key`: columns that the owner asserts to be a key of those files; ()
+    for none. It counts in the very data in which the owner's command found it to hold (soundness.md 1.30). `also`:
+    whom its rows point at, beside whose they are. `time`: the table and the column that say when its rows were; None:
+    they are undated. `max_rows_ever`: those of a person in all periods together. `row_number`: the column that numbers
+    the rows of each person; None: there is none. `unit_range`: the least and the largest number of a person whose rows
+    are read; None: all are.
     """
 
     name: str
@@ -459,8 +460,24 @@ class Policy:
 
     @property
     def read_from(self) -> tuple[str, ...]:
-        """The names of all that is read of the database: its tables, and the views whose texts are read."""
-        return (*self.tables, *(view.source for view in self.views.values()))
+        """What the database calls all that is read of it: its tables, and the views whose texts are read."""
+        return tuple(map(self.origin, (*self.tables, *self.views)))
+
+    @property
+    def called(self) -> dict[str, str]:
+        """What the database calls tables and views that the policy calls otherwise, by the policy's names."""
+        if self.files is not None:
+            return {}
+        names = {name: table.source[0] for name, table in self.tables.items() if table.source}
+        names |= {name: view.source for name, view in self.views.items()}
+        return {name: source for name, source in names.items() if name != source}
+
+    def origin(self, name: str) -> str:
+        """Return what the database calls a table or view: charges are told by it, as they are of the rows there."""
+        view, table = self.views.get(name), self.tables.get(name)
+        if view is not None:
+            return view.source
+        return name if table is None or self.files is not None or not table.source else table.source[0]
 
     @property
     def files(self) -> FileSources | None:

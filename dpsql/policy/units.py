@@ -154,11 +154,11 @@ _MANY_ENGINE_TYPES = frozenset({Kind.OPAQUE, Kind.NUMERIC, Kind.TIMESTAMP})
 
 def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
     """Return the base table that a policy name means. Raises PolicyError: missing, or unusable."""
-    table = live.table(live.path_of(name))
+    table, origin = live.table(live.path_of(name)), live.called.get(name, name)
     if table is None:
-        known = [live.name_of(table.path) for table in live.tables if table.unusable is None]
-        raise PolicyError(f'{where}: the database has no table "{name}"{suggest(name, known)}')
-    if live.name_of(table.path) != name:
+        known = [live.own_name(table.path) for table in live.tables if table.unusable is None]
+        raise PolicyError(f'{where}: the database has no table "{origin}"{suggest(origin, known)}')
+    if live.own_name(table.path) != origin:
         raise PolicyError(
             f'{where}: "{live.default_schema}" is the default schema; write {table.path[1]} alone'
         )
@@ -311,16 +311,18 @@ def unit_line(columns: Sequence[str], references: References) -> str:
 def whose_of(policy: Policy, name: str) -> tuple[Ground, ...]:
     """Return how the policy says whose rows a table has, and those on the way to its owner; () of a public one.
 
-    It is what a charge protected: by another one the same rows are other people's (soundness.md 1.26).
+    It is what a charge protected: by another one the same rows are other people's (soundness.md 1.26). Tables are told
+    by the names that the database has for them: under another name in the policy they are the same rows.
     """
     found: list[Ground] = []
     declared: TablePolicy | None = policy.tables[name]
     while declared is not None and declared.unit is not None:
         unit = declared.unit
         line = f"unit = {quote_text('row') if unit.is_row else quoted_key(unit.columns)}"
-        found.append(
-            (declared.name, line if unit.references is None else unit_line(unit.columns, unit.references))
-        )
+        if unit.references is not None:
+            parent, key = unit.references
+            line = unit_line(unit.columns, (policy.origin(parent), key))
+        found.append((policy.origin(declared.name), line))
         declared = None if unit.references is None else policy.tables.get(unit.references[0])
     return tuple(found)
 

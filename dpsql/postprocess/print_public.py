@@ -347,7 +347,7 @@ def _scan(printer: PublicPrinter, node: Scan) -> str:
     name = f"t_{node.table.name}"
     printer.tables[name] = node.table
     if printer.in_database:
-        return _select(stored_columns(node.table), table_name(node.table.path))
+        return _select(stored_columns(node.table), table_name(node.table.place))
     return _select([f"c{i}" for i in range(len(node.columns))], identifier(name))
 
 

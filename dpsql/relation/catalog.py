@@ -311,7 +311,7 @@ class Later(Sequence[Ground]):
 class Table:
     """A declared table: `unit` is None exactly for public tables.
 
-    `name` is what the analyst writes; `path` is (schema, table) as the engine knows it.
+    `name` is what the analyst writes, and `path` the same as (schema, table).
     `columns` are the declared columns in the live schema's order; a unit column is among them only
     when the policy declares it as a column too (or the table is public: then all live columns are).
     `keys` are sets of columns, by name, that the engine enforces to be unique (PRIMARY KEY, UNIQUE) and
@@ -320,7 +320,8 @@ class Table:
     partitions'; of any other table only its own rows are read. `is_hidden`: views read it, and no statement names it.
     `asserted`: that one of the keys which no engine enforces: the owner asserts it, and it is verified on the very
     version that is read (soundness.md 1.30).
-    `read_as`: the view of the session through which its rows are read, where there is one; else "".
+    `read_at`: where its rows are read, a path of the engine's or a view of the session; () where that is `path`.
+    `source`: what the database calls it, "" for its own name; charges are told by `origin`.
     `unnamed`: columns that plans may need and this analyst does not see (soundness.md 3.16), the unit column maybe
     among them. `is_way_named`: a statement can name both ends of the way to its owner. `proved`: what its engine
     proves of its rows; None: nothing, its NOT NULL neither.
@@ -344,7 +345,8 @@ class Table:
     is_partitioned: bool = False
     is_hidden: bool = False
     asserted: tuple[str, ...] = ()
-    read_as: str = ""
+    read_at: tuple[str, ...] = ()
+    source: str = ""
     unnamed: frozenset[str] = frozenset()
     is_way_named: bool = True
     proved: Proved | None = None
@@ -357,6 +359,16 @@ class Table:
     spans: Spans | None = None
     scan: int | None = None
     is_undated: bool = False
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where its rows are read, as the engine knows it."""
+        return self.read_at or self.path
+
+    @property
+    def origin(self) -> str:
+        """What the database calls it."""
+        return self.source or self.name
 
     @property
     def label(self) -> str:

@@ -93,7 +93,7 @@ def read_facts(snapshot: Snapshot, policy: Policy, key_check: KeyChecks) -> Fact
         schema, dot, table = name.partition(".")
         return (schema, table) if dot else (live.default_schema, name)
 
-    paths = {name: path_of(name) for name in policy.tables}
+    paths = {name: path_of(policy.origin(name)) for name in policy.tables}
     places = {path: ".".join(path) for path in paths.values()}
     found: dict[Path, Table] = {}
     if live.dialect != "spark":

@@ -399,7 +399,7 @@ def twin_of(policy: Policy, live: LiveSchema) -> Iterator[tuple[Twin, DuckDBBack
 
     Raises PolicyError: policy and schema do not go together.
     """
-    catalog = build_catalog(policy, live)
+    catalog, live = build_catalog(policy, live), live.as_called(policy.called)
     with duckdb.connect() as connection, TemporaryDirectory(prefix="dpsql-") as folder:
         if policy.files is None or policy.database != FILES:
             twin = Twin(policy, live, catalog, connection)

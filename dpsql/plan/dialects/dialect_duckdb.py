@@ -78,7 +78,7 @@ class DuckDBDialect(Dialect):
         return f"${number}"
 
     def table(self, table: Table) -> str:
-        return self.path(table.path)
+        return self.path(table.place)
 
     def stored(self, shown: str, type_: SqlType) -> str:
         # Whatever the session's own zone is: no expression above knows of zones.

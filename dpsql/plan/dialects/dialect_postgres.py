@@ -95,7 +95,7 @@ class PostgresDialect(Dialect):
 
     def table(self, table: Table) -> str:
         # A child that is attached after its constraints were looked at has none of them.
-        return f"{'' if table.is_partitioned else 'ONLY '}{self.path(table.path)}"
+        return f"{'' if table.is_partitioned else 'ONLY '}{self.path(table.place)}"
 
     # --- a table's columns ------------------------------------------------------------------------------
 

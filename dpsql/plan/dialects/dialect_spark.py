@@ -120,7 +120,7 @@ class SparkDialect(Dialect):
         return sql  # texts are read as columns are, so
 
     def table(self, table: Table) -> str:
-        return self.identifier(table.read_as) if table.read_as else self.path(table.path)
+        return self.path(table.place)
 
     # --- a table's columns ------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ def _is_always_matched(item: Item, start: int, placed: Sequence[tuple[Item, int]
             if one in own and two in named
         }
         for columns, path, referenced in child.proved.foreign_keys:
-            if path == parent.table.path and found == {*zip(columns, referenced, strict=True)}:
+            if path == parent.table.place and found == {*zip(columns, referenced, strict=True)}:
                 return len(pairs) == len(columns) and parent.has_key({*referenced})
     return False
 

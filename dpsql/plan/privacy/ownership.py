@@ -492,7 +492,7 @@ def _join_parent(
             continue
         for places, (name, key) in sorted(item.source.identities.items()):
             parent = catalog.tables[name]
-            if item.source.table is not None and item.source.table.path == parent.path:
+            if item.source.table is not None and item.source.table.name == parent.name:
                 continue  # a key of the table itself: its unit leads on
             # The parent's key is unique, so the join copies no row; a row without a parent is nobody's and drops out.
             types = [item.columns[index].type for index in places]
@@ -852,7 +852,7 @@ def undeclared(
             if one.table.unit is not None and any(names[0] in also.columns for also in one.table.unit.also):
                 continue
             is_led = proved is not None and any(
-                found == ((names[0],), parent.table.path, (names[1],)) for found in proved.foreign_keys
+                found == ((names[0],), parent.table.place, (names[1],)) for found in proved.foreign_keys
             )
             if is_led and key in parent.identities and HIDDEN not in (one.said, parent.said):
                 return (

@@ -547,12 +547,17 @@ def _times_of(rows: OwnedRows) -> Times:
     return tuple(
         sorted(
             {
-                (one.name, "" if one.spans is None else one.spans.time.said)
+                (one.origin, "" if one.spans is None else _said_time(one.spans))
                 for one in tables
                 if one is not None
             }
         )
     )
+
+
+def _said_time(spans: Spans) -> str:
+    """Return the column of a table's time as charges are told by it: its table by the database's name."""
+    return f"{spans.way[-1][1].origin}.{spans.time.column}" if spans.way else spans.time.column
 
 
 def is_of_one_period(rows: OwnedRows, clock: Clock) -> bool:

@@ -142,7 +142,8 @@ def test_what_cannot_be_read_advances_nothing(policy: Path) -> None:
         ('["ward.parquet"]', "[]", "files.toml: tables.ward.source: is empty; name the table's Parquet files"),
         (
             '["ward.parquet"]', "3",
-            'files.toml: tables.ward.source: write Parquet files, like "visits/*.parquet", or a list of them',
+            'files.toml: tables.ward.source: write Parquet files, like "visits/*.parquet", or a list of them; or a '
+            "table's name in the database",
         ),
     ],
 )  # fmt: skip

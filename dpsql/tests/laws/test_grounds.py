@@ -60,6 +60,7 @@ CREATE TABLE note (
     stars INTEGER,
     ward VARCHAR,
     body VARCHAR);
+CREATE TABLE note_copy AS FROM note;
 CREATE TABLE card (
     person_id INTEGER NOT NULL REFERENCES person (id),
     level INTEGER,
@@ -369,6 +370,9 @@ def edited_plainly() -> list[tuple[str, Plans]]:
 def under_edits(promise: str, of_the_policy: Iterable[tuple[str, Plans]]) -> list[Plans]:
     """Return the plans under every edit of a policy, and of its schema."""
     found = [plans for _, plans in of_the_policy]
+    elsewhere = plans_under(policy_text(promise).replace(*ELSEWHERE), live())
+    assert elsewhere is not None
+    found.append(elsewhere)
     for old, new in OF_THE_SCHEMA:
         plans = plans_under(policy_text(promise), changed_schema(old, new))
         found += [] if plans is None else [plans]
@@ -490,10 +494,12 @@ AMOUNT = ("amount = { bounds = [-5, 50] }", "amount = { bounds = [-5, 40] }")
 ROWS = ("max_rows_per_group = 3\n", "")
 NICK = ("max_length = 9", "max_length = 8")
 OF_BILL = "person_id INTEGER NOT NULL REFERENCES person (id),\n    kind"
+ELSEWHERE = ("[tables.note]\n", '[tables.note]\nsource = "note_copy"\n')
 NULL = (OF_BILL, OF_BILL.replace(" NOT NULL", ""))
 CHECKED = ("amount INTEGER", "amount INTEGER CHECK (amount BETWEEN 0 AND 9)")
 FAULTS: list[tuple[Callable[..., Any], str, str, tuple[str, str]]] = [
     (policy_catalog._own_content, "return [bounds, [", "return [None, [", ROWS),
+    (policy_catalog._way_content, "found.path,", "table.path,", ELSEWHERE),
     (policy_catalog._said_of, "[str(bound) for bound in column.bounds]", "0", AMOUNT),
     (policy_catalog._said_of, "column.max_length,", "None,", NICK),
     (policy_catalog._column_content, "_text(enforced.lo), _text(enforced.hi)", "0", CHECKED),
