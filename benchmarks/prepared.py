@@ -20,6 +20,7 @@ from dpsql.tests.support.postgres_server import PostgresServer, find_servers
 __all__ = ["measure"]
 
 _GROUPS = 50
+_STAYS = 4
 _POLICY = """
 [tables.owner]
 unit = "id"
@@ -28,7 +29,17 @@ unit = {{ column = "owner", references = "owner.id" }}
 max_rows = {rows}
 [tables.visit.columns]
 g = {{ bounds = [0, 49] }}
+stay = {{}}
 minutes = {{ bounds = [0, 100] }}
+[tables.note]
+unit = {{ column = "owner", references = "owner.id" }}
+max_rows = 4
+[tables.stay]
+unit = {{ column = "owner", references = "owner.id" }}
+max_rows = 4
+[tables.stay.columns]
+id = {{}}
+ward = {{ bounds = [0, 19] }}
 """
 _COPY = """
 [tables.visit_prepared]
@@ -37,13 +48,25 @@ max_rows = {rows}
 row_number = "n"
 [tables.visit_prepared.columns]
 g = {{ bounds = [0, 49] }}
+stay = {{}}
 minutes = {{ bounds = [0, 100] }}
+[tables.note_prepared]
+unit = {{ column = "owner", references = "owner.id" }}
+max_rows = 4
+row_number = "n"
 """
 _RANGED = _POLICY.replace("max_rows", "unit_range = [0, {last}]\nmax_rows")
 _STATEMENTS = {
-    "by 50 keys": "SELECT g, COUNT(*), SUM(minutes) FROM {table} GROUP BY g",
-    "not grouped": "SELECT COUNT(*), SUM(minutes) FROM {table}",
+    "by 50 keys": "SELECT g, COUNT(*), SUM(minutes) FROM {at}visit{copy} GROUP BY g",
+    "not grouped": "SELECT COUNT(*), SUM(minutes) FROM {at}visit{copy}",
 }
+_JOINED = {
+    "all pairs of a person": "SELECT v.g, COUNT(*), SUM(v.minutes) FROM {at}visit{copy} v JOIN {at}note{copy} w "
+    "ON w.owner = v.owner GROUP BY v.g",
+    "with the stay of each": "SELECT s.ward, COUNT(*), SUM(v.minutes) FROM {at}visit{copy} v JOIN {at}stay s "
+    "ON s.id = v.stay AND s.owner = v.owner GROUP BY s.ward",
+}
+"""Of two tables whose rows multiply, and of one whose rows each lead to one of another."""
 _BOUNDS = {"a few": 25, "half of the people": 9, "nearly all": 2}
 """max_rows by how many people have more: each has ten rows in the mean."""
 _LIMITS = {
@@ -58,41 +81,46 @@ def measure(size: Size) -> Iterator[Figure]:
     url = f"duckdb:{path}"
     if not path.exists():
         with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE owner AS SELECT i AS id FROM range($1) AS t(i)", [size.units])
-            connection.execute("ALTER TABLE owner ADD PRIMARY KEY (id)")
-            connection.execute(
-                "CREATE TABLE visit (id BIGINT PRIMARY KEY, owner BIGINT NOT NULL, g INTEGER NOT NULL, minutes INTEGER)"
-            )
-            connection.execute(
-                "INSERT INTO visit SELECT i, hash(i) % $1, CAST(hash(i + 1) % $2 AS INTEGER), "
-                "CAST(hash(i + 2) % 100 AS INTEGER) FROM range($3) AS t(i)",
-                [size.units, _GROUPS, size.rows],
-            )
-        yield _made(size, url, "duckdb")
+            for text in _tables("hash({})", "range({}) AS t(i)", size.rows, size.units):
+                connection.execute(text)
+        yield from _made(size, url, "duckdb")
     yield from _ratios(size, url, "duckdb", lambda times: times.processor)
     yield from _in_a_range(size, url)
     settings = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
     with PostgresServer(find_servers()[-1], settings=settings) as server:
         name = server.create_database()
-        rows, units = size.rows // 2, size.units // 2
         with server.admin(name) as connection:
-            connection.execute(
-                f"CREATE TABLE owner AS SELECT i::bigint AS id FROM generate_series(0, {units} - 1) AS t(i)"
-            )
-            connection.execute("ALTER TABLE owner ADD PRIMARY KEY (id)")
-            connection.execute(
-                "CREATE TABLE visit (id bigint PRIMARY KEY, owner bigint NOT NULL, g integer NOT NULL, minutes integer)"
-            )
-            connection.execute(
-                f"INSERT INTO visit SELECT i, abs(hashint8(i)::bigint) % {units}, "
-                f"abs(hashint8(i + 1)::bigint) % {_GROUPS}, abs(hashint8(i + 2)::bigint) % 100 "
-                f"FROM generate_series(1, {rows}) AS t(i)"
-            )
+            rows = "generate_series(0, {} - 1) AS t(i)"
+            for text in _tables("abs(hashint8({})::bigint)", rows, size.rows // 2, size.units // 2):
+                connection.execute(text)
         url = server.url(name)
-        yield _made(size, url, "postgres")
+        yield from _made(size, url, "postgres")
         with server.admin(name) as connection:
             connection.execute("VACUUM ANALYZE")
         yield from _ratios(size, url, "postgres", lambda times: times.wall)
+
+
+def _tables(hashed: str, counted: str, rows: int, units: int) -> Iterator[str]:
+    """Yield what makes the tables: ten visits, a note and four stays of a person in the mean; a visit is in a stay."""
+
+    def drawn(most: int, salt: int = 0) -> str:
+        return f"CAST({hashed.format(f'i + {salt}')} % {most} AS INTEGER)"
+
+    yield "CREATE TABLE owner (id BIGINT PRIMARY KEY)"
+    yield f"INSERT INTO owner SELECT i FROM {counted.format(units)}"
+    yield (
+        "CREATE TABLE visit (id BIGINT PRIMARY KEY, owner BIGINT NOT NULL, g INTEGER NOT NULL, stay BIGINT, "
+        "minutes INTEGER)"
+    )
+    yield (
+        f"INSERT INTO visit SELECT i, {drawn(units)}, {drawn(_GROUPS, 1)}, "
+        f"CAST({drawn(units)} AS BIGINT) * {_STAYS} + {drawn(_STAYS, 3)}, {drawn(100, 2)} FROM {counted.format(rows)}"
+    )
+    yield "CREATE TABLE note (id BIGINT PRIMARY KEY, owner BIGINT NOT NULL)"
+    yield f"INSERT INTO note SELECT i, {drawn(units, 4)} FROM {counted.format(units)}"
+    yield "CREATE TABLE stay (id BIGINT PRIMARY KEY, owner BIGINT NOT NULL, ward INTEGER NOT NULL)"
+    stays = counted.format(units * _STAYS)
+    yield f"INSERT INTO stay SELECT i, CAST(floor(i / {_STAYS}) AS BIGINT), {drawn(20)} FROM {stays}"
 
 
 def _in_a_range(size: Size, url: str) -> Iterator[Figure]:
@@ -106,7 +134,7 @@ def _in_a_range(size: Size, url: str) -> Iterator[Figure]:
             ledger = open_ledger(policy, create=True)
             backend = open_backend(url, policy.read_from)
             with Session(Dataset(policy, backend, ledger)) as session:
-                (release,) = session.explain(_STATEMENTS["not grouped"].format(table="visit")).plan.releases
+                (release,) = session.explain(_STATEMENTS["not grouped"].format(at="", copy="")).plan.releases
                 (found[ranged],) = release.queries(tuple(range(len(release.measurements))))
         assert found[True].is_direct
         backend.close_idle()
@@ -127,16 +155,17 @@ def _policy(size: Size, url: str, rows: int, tables: str) -> Policy:
     return parse_policy(text, Path(size.folder) / "prepared.toml")
 
 
-def _made(size: Size, url: str, engine: str) -> Figure:
-    """Return how long `dpsql prepare` takes."""
+def _made(size: Size, url: str, engine: str) -> Iterator[Figure]:
+    """Yield how long `dpsql prepare` takes."""
     policy = _policy(size, url, 25, _POLICY)
-    backend = open_backend(url)
-    with backend.snapshot() as snapshot:
-        live = snapshot.schema()
-    backend.close_idle()
-    found = numbering_of("visit", policy, policy.tables["visit"], live, "visit_prepared", "n")
-    spent = milliseconds(lambda: prepare(url, found, live))
-    return Figure(f"{engine}: the copy is made", spent / 1000, None, "s")
+    for name in ("visit", "note"):
+        backend = open_backend(url)
+        with backend.snapshot() as snapshot:
+            live = snapshot.schema()
+        backend.close_idle()
+        found = numbering_of(name, policy, policy.tables[name], live, f"{name}_prepared", "n")
+        spent = milliseconds(partial(prepare, url, found, live))
+        yield Figure(f"{engine}: the copy of {name} is made", spent / 1000, None, "s")
 
 
 def _ratios(size: Size, url: str, engine: str, of: Callable[[Times], float]) -> Iterator[Figure]:
@@ -151,15 +180,16 @@ def _ratios(size: Size, url: str, engine: str, of: Callable[[Times], float]) -> 
             def run(sql: str, snapshot: object = snapshot) -> list[object]:
                 return [row for chunk in snapshot.run(sql) for row in chunk]  # type: ignore[attr-defined]
 
-            for name, statement in _STATEMENTS.items():
-                raw = statement.format(table="visit" if engine == "duckdb" else "public.visit")
-                for table, limit in (("visit_prepared", _LIMITS[engine][name]), ("visit", None)):
-                    (release,) = session.explain(statement.format(table=table)).plan.releases
+            asked = _STATEMENTS | (_JOINED if above == "a few" else {})
+            for name, statement in asked.items():
+                raw = statement.format(at="" if engine == "duckdb" else "public.", copy="")
+                for copy, limit in (("_prepared", _LIMITS[engine].get(name)), ("", None)):
+                    (release,) = session.explain(statement.format(at="", copy=copy)).plan.releases
                     (query,) = release.queries(tuple(range(len(release.measurements))))
-                    assert ('"n" BETWEEN 1 AND' in query.sql) == (table == "visit_prepared")
+                    assert ('"n" BETWEEN 1 AND' in query.sql) == (copy != "")
                     run(raw), run(query.sql)
-                    asked = partial(Times.of, partial(run, raw)), partial(Times.of, partial(run, query.sql))
-                    found: Compared = compare(*asked, max(3, size.repeats), of=of)
-                    how = "numbered" if limit is not None else "by weight"
+                    ways = partial(Times.of, partial(run, raw)), partial(Times.of, partial(run, query.sql))
+                    found: Compared = compare(*ways, max(3, size.repeats), of=of)
+                    how = "numbered" if copy else "by weight"
                     title = f"{engine}, {name}, {above} above R = {rows}, {how}"
                     yield Figure(title, found.ratio, limit, "x", str(found))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
 
-from ..plan.measures.measurements import BoundingQuery
+from ..plan.measures.measurements import BoundingQuery, Numbered
 from ..plan.planner import Plan
 from ..plan.privacy.keys import environment_of
 from ..plan.privacy.rows import AddedUp, Item, Label, Lookup, OwnedRows, Release, Select, selects_in
@@ -293,7 +293,7 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     """Return the bounds of one person that may leave something out; `of`: what the rows are rows of."""
     bounding, found = release.bounding, []
     if bounding.numbered is not None:
-        return [f"{counted(bounding.in_all, 'row')}{of}, numbered 1 to {bounding.in_all}"]
+        return [f"{counted(bounding.in_all, 'row')}{of}, {_numbers_of(release, bounding.numbered)}"]
     if bounding.per_row:
         return []
     measurements = {measurement.query: measurement for measurement in release.measurements}
@@ -304,6 +304,15 @@ def bounds_of(release: ReleasePlan, of: str = "") -> list[str]:
     if BoundingQuery.DISTINCT in measurements:
         found.append(counted(measurements[BoundingQuery.DISTINCT].distinct_limit, "distinct value"))
     return found
+
+
+def _numbers_of(release: ReleasePlan, numbered: Numbered) -> str:
+    """Return which numbers are read: of one table's rows, or of each source that is cut by its own before a join."""
+    rows = release.release.rows
+    if numbered.place is not None:
+        return f"numbered 1 to {release.bounding.in_all}"
+    cuts = (rows.items[place].source for place in rows.told)
+    return " × ".join(f'"{cut.shown_name}" numbered 1 to {cut.most}' for cut in cuts)
 
 
 def _each_period(release: ReleasePlan) -> str:
@@ -460,10 +469,11 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
             f"what is counted or summed per person takes at most {counted(most, 'row')} of "
             f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
         )
-    for (most, name), parts in sorted(_cut_before_joins(rows).items()):
+    for (most, name, is_numbered), parts in sorted(_cut_before_joins(rows).items()):
+        told = f", numbered 1 to {most}" if is_numbered else _quoted(parts, most, known)
         yield BoundNote(
             f"a join would multiply the rows of a person: it takes at most {counted(most, 'row')} of "
-            f'"{name}"{_quoted(parts, most, known)}; {_UNBOUNDED}'
+            f'"{name}"{told}; {_UNBOUNDED}'
         )
 
 
@@ -550,12 +560,13 @@ def _cut_per_person(rows: OwnedRows) -> dict[tuple[int, str], list[Select]]:
     return found
 
 
-def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str], list[Select]]:
-    """Return the sources that are cut before a join (law L10), and at how many rows of a person."""
-    found: dict[tuple[int, str], list[Select]] = {}
-    for item in _items_in(rows):
-        if item.source.most is not None:
-            found.setdefault((item.source.most, item.source.shown_name), []).append(item.source.parts[0])
+def _cut_before_joins(rows: OwnedRows) -> dict[tuple[int, str, bool], list[Select]]:
+    """Return the sources that are cut before a join (law L10): at how many rows of a person, and whether by numbers."""
+    found: dict[tuple[int, str, bool], list[Select]] = {}
+    for source in (item.source for item in _items_in(rows)):
+        if source.most is not None:
+            how = source.most, source.shown_name, source.number is not None
+            found.setdefault(how, []).append(source.parts[0])
     return found
 
 

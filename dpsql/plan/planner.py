@@ -944,16 +944,27 @@ def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
 
     By text and policy alone, where three things hold: each row of a table with numbered rows gives at most one row;
     only join equalities and columns that a person has once filter them (any other filter would be applied to the first
-    R rows alone); and counts and sums are asked for.
+    R rows alone); and counts and sums are asked for. Or rows are told apart by several such tables, all that is cut
+    before they are joined is cut by its numbers, and what that leaves of a person is no more than R.
     """
     rows = release.rows
-    table = rows.table_alone
-    if bounding.per_row or bounding.norms or table is None or table.unit is None or rows.lookup is not None:
+    if bounding.per_row or bounding.norms or rows.lookup is not None:
         return None
-    if table.unit.row_number is None or any(
+    if any(
         call.distinct or AGGREGATES[call.function].asks not in (Asks.COUNT, Asks.SUMS)
         for call in release.aggregates
     ):
+        return None
+    if len(rows.told) > 1:
+        told = [rows.items[place].source for place in rows.told]
+        cut = [item.source for item in rows.items if item.source.most is not None]
+        if any(one.number is None for one in (*told, *cut)):
+            return None
+        if math.prod(one.most or 1 for one in told) > bounding.in_all:
+            return None
+        return replace(bounding, per_row=True, ranked=False, numbered=Numbered())
+    table = rows.table_alone
+    if table is None or table.unit is None or table.unit.row_number is None:
         return None
     joins = tuple(
         one for one in rows.predicate if one.calls("eq") and all(a.column is not None for a in one.args)

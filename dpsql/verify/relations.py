@@ -722,7 +722,6 @@ class Relations:
         elif relation.op == "select":
             mult = _least(mult, self._ranked(joined))
             mult = _least(mult, self._few(joined))
-            mult = _least(mult, self._numbered(joined))
             mult = _least(mult, self._up_to_last(block))
         return mult
 
@@ -789,20 +788,30 @@ class Relations:
         return found
 
     def rows_of_block(self, joined: Joined) -> int | None:
-        """The product over sources that the owner does not determine."""
-        _, done = self.closure(joined, self.unit_terms(joined))
-        outer = dict(joined.block.args[1])
-        total: int | None = 1
-        for source in joined.block.args[0]:
-            if source not in done:
-                rows = self.rows(source.args[0]).mult if source.args[0].op != "full" else None
-                rows = max(1, rows) if rows is not None and source in outer else rows
-                total = (
-                    None
-                    if total is None or rows is None or self.rows(source.args[0]).public
-                    else total * rows
-                )
-        return total
+        """The product over sources whose rows, and the owner, tell all others: first those that tell most of them."""
+        told, left, total = self.unit_terms(joined), [*joined.block.args[0]], 1
+        while True:
+            done = self.closure(joined, told)[1]
+            left = [one for one in left if one not in done]
+            sizes = {one: most for one in left if (most := self._size(one, joined)) is not None}
+            if not left or not sizes:
+                return None if left else total
+
+            def tells(source: Term, told: tuple[Term, ...] = tuple(told)) -> int:
+                return len(self.closure(joined, [*told, *self.columns(source).values()])[1] | {source})
+
+            best = max(sizes, key=lambda one: (tells(one), -sizes[one]))
+            total *= sizes[best]
+            told += self.columns(best).values()
+            left.remove(best)
+
+    def _size(self, source: Term, joined: Joined) -> int | None:
+        """The most rows of an owner that a source has in a block; one without a match counts as one."""
+        if source.args[0].op == "full" or (rows := self.rows(source.args[0])).public:
+            return None
+        if source in dict(joined.block.args[1]):
+            return None if rows.mult is None else max(1, rows.mult)
+        return _least(rows.mult, self._numbered(source, joined))
 
     def listed(self, having: Sequence[Term], keys: Sequence[Term]) -> int | None:
         """How many tuples of these keys a HAVING lets through, by its lists of literals."""
@@ -880,30 +889,25 @@ class Relations:
                         return above
         return None
 
-    def _numbered(self, joined: Joined) -> int | None:
+    def _numbered(self, source: Term, joined: Joined) -> int | None:
         """Lemma *numbered*. Premise: a table whose rows hold the owner, and of which the engine enforces that no two
-        rows agree in the owner's columns and an integer n, none of them NULL; WHERE keeps the n from a to b; a row of
-        it tells the rows of all other sources. Conclusion: b - a + 1 rows of an owner. Why: 1.39."""
-        sources, outer, conditions = joined.block.args
+        rows agree in the owner's columns and an integer n, none of them NULL; WHERE keeps the n from a to b.
+        Conclusion: b - a + 1 rows of it of an owner. Why: 1.39."""
+        relation = source.args[0]
+        if relation.op != "table":
+            return None
+        table = self.facts.tables[relation.args[0]]
+        unit = table.unit
+        if unit is None or unit.table is not None or not unit.columns:
+            return None
         found = []
-        for source in sources:
-            relation = source.args[0]
-            if relation.op != "table" or source in dict(outer):
+        for key in table.unique:
+            rest = [name for name in key if name not in unit.columns]
+            if len(rest) != 1 or not set(key) <= set(table.not_null):
                 continue
-            table = self.facts.tables[relation.args[0]]
-            unit = table.unit
-            if unit is None or unit.table is not None or not unit.columns:
-                continue
-            for key in table.unique:
-                rest = [name for name in key if name not in unit.columns]
-                if len(rest) != 1 or not set(key) <= set(table.not_null):
-                    continue
-                if self.values.column_type(relation, rest[0])[0] != "int":
-                    continue
-                numbers = self._between(self.pool("col", source, rest[0]), conditions)
-                _, told = self.closure(joined, self.columns(source).values())
-                if numbers is not None and told | {source} == set(sources):
-                    found.append(max(0, numbers))
+            numbers = self._between(self.pool("col", source, rest[0]), joined.block.args[2])
+            if numbers is not None and self.values.column_type(relation, rest[0])[0] == "int":
+                found.append(max(0, numbers))
         return min(found, default=None)
 
     def _between(self, column: Term, conditions: Sequence[Term]) -> int | None:

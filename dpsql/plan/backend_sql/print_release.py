@@ -884,7 +884,7 @@ class ReleasePrinter:
         inner = InnerRows(
             sources or SourcePrinter(self.dialect, 2 if is_salted else 1), self.relation,
             self.keys if keys is None else keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
-            by_number=None if number is None else (number, self.bounding.in_all),
+            by_number=None if number is None or number.place is None else (number, self.bounding.in_all),
         )  # fmt: skip
         if self.groups is not None:
             inner.where.append(self._of_one_of(self.groups, inner))

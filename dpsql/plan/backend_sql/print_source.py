@@ -247,11 +247,17 @@ class SourcePrinter:
     # --- what joins multiply ---------------------------------------------------------------------------
 
     def _cut(self, cut: Source, most: int, needed: list[int]) -> str:
-        """Return a source of which each owner has at most `most` rows: only those who have more are ranked."""
+        """Return a source of which each owner has at most `most` rows: by their numbers, or who has more is ranked."""
         (block,) = cut.parts
         key = min((sorted(key) for key in cut.keys), default=[])
         read = [*key, *(index for index in needed if index not in key)]
         used = frozenset(read) | fields_of(*block.owner)
+        if cut.number is not None:
+            taken = Numbered(0, cut.number), most
+            printer, from_, where = self.block(block.items, block.predicate, used, by_number=taken)
+            listed = [f"{printer.row[index]} AS c{index}" for index in needed]
+            where += [f"({sql} IS NOT NULL)" for sql in self._owner(printer, block)]
+            return f"SELECT {', '.join(listed) or '1 AS one'} FROM {from_} WHERE {' AND '.join(where)}"
         printer, from_, where = self.block(block.items, block.predicate, used)
         owner, unit = self._owner(printer, block), numbered("u", len(block.owner))
         listed = [f"{sql} AS {name}" for sql, name in zip(owner, unit, strict=True)]

@@ -155,11 +155,12 @@ class Norm:
 class Numbered:
     """The source (position `place`) that each row has one row of, and its column that numbers a unit's rows.
 
-    The engine enforces that no two rows of a unit have one number (soundness.md 1.39).
+    The engine enforces that no two rows of a unit have one number (soundness.md 1.39). `place` None: sources are cut by
+    numbers of theirs before they are joined.
     """
 
-    place: int
-    column: str
+    place: int | None = None
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ House rules:
    of each owner at most R rows, the policy's bound, *before* the join. Nothing else is cut, and the SQL of
    other statements stays as it was.
 2. A cut is a function of one owner's rows: the first R of them in a total order of all columns that are read
-   of the source. So N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all
-   engines keep the same ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.
-   The final bounding (1.9) stays too: no sensitivity rests on a cut.
+   of the source. Or those numbered 1 to R, where the engine holds a person's rows apart by a number, and no filter
+   of the source's own reads what a person has several of: it would be of those rows alone. So
+   N(D) = ⊎_u N_u(D_u, Pub) still holds (soundness.md 1.10), rows that tie are alike, and all engines keep the same
+   ones. A cut leaves rows out, never adds one: keys, identities and claims stay true.
+   The final bounding (1.9) stays too: no sensitivity rests on first rows; on numbers one may (1.39).
 3. Proof of the bound. Take sources S that an engine may have joined, and those of them, A, that no other of S
    determines: a row of S is determined by its rows of A, so there are at most the product over A of their R.
    `_product` is no smaller for any S: sources are given to one that determines them, and of a source and those
@@ -35,6 +37,7 @@ from dataclasses import replace
 
 from ...errors import Position, Refusal
 from ...records import dataclass
+from ...relation.catalog import Table
 from ...relation.expressions import Expr, Field, conjuncts, fields_of, shifted
 from ...relation.types import Kind
 from .functional_dependencies import Classes, equalities, functional_closure
@@ -319,11 +322,20 @@ def cut_before(
     outputs = tuple(Field(column.type, i, column.name) for i, column in enumerate(source.columns))
     own = () if item.kind == "full" else _own_terms(items, place, predicate)
     block = Select(inside, tuple(sorted(dict.fromkeys((*own, *links)), key=repr)), outputs, owner)
+    number = None if source.table is None else _number_of(source, source.table, own)
     cut = Source(
         source.name, source.columns, source.keys, source.identities, source.max_rows_per_group,
-        source.max_groups, most, parts=(block,), most=most, label=source.label, noted=source.noted,
+        source.max_groups, most, parts=(block,), most=most, label=source.label, noted=source.noted, number=number,
     )  # fmt: skip
     return replace(item, source=cut)
+
+
+def _number_of(source: Source, table: Table, own: Sequence[Expr]) -> str | None:
+    """Return the column by which a table's first rows are kept, under filter terms of its own; None: by a hash."""
+    if table.unit is None or table.spans is not None:
+        return None
+    held = frozenset(place for place, name in enumerate(source.shown) if name in table.unit.columns)
+    return table.unit.row_number if fields_of(*own) <= held else None
 
 
 def sum_of_reaches(parts: Sequence[Reach]) -> Reach:

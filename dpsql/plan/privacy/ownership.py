@@ -276,7 +276,7 @@ def resolve_owner(
         items=held_.items, written=len(private.items), predicate=predicate, owner=owner, root=root, units=units,
         fixed_columns=frozenset(fixed), is_single=all(at_most_one), max_rows_per_group=bounds.rows,
         max_groups=bounds.groups, max_rows=bounds.in_all, undeclared=bounds.undeclared, reach=held_.reach,
-        works=held_.works, alone=bounds.alone, is_replaced=catalog.is_replaced,
+        works=held_.works, told=bounds.told, is_replaced=catalog.is_replaced,
     )  # fmt: skip
 
 
@@ -321,7 +321,7 @@ def _each_row(private: PrivateBlock, catalog: Catalog, position: Position | None
     return OwnedRows(
         items=held_.items, written=len(items), predicate=predicate, owner=(), root=root, units=(),
         fixed_columns=frozenset(fixed), is_single=True, max_rows_per_group=1, max_groups=1, max_rows=1, undeclared="",
-        reach=held_.reach, works=held_.works, alone=None,
+        reach=held_.reach, works=held_.works, told=(),
     )  # fmt: skip
 
 
@@ -393,16 +393,16 @@ def _of_two(
         lambda one: _with_owner((Item(one),), catalog),
         position,
     )
-    if lookup.is_spread:
-        start = fields_in(private.items)[lookup.place].start
-        cut = replace(cut, source=replace(cut.source, by=lookup.key[0].index - start))
+    start = fields_in(private.items)[lookup.place].start
+    by = lookup.key[0].index - start if lookup.is_spread else None
+    cut = replace(cut, source=replace(cut.source, by=by, number=None))
     items[lookup.place] = cut
     whole, links, owner = _with_owner(tuple(items), catalog, set(pointed))
     return OwnedRows(
         items=whole, written=len(items), predicate=tuple(sorted(dict.fromkeys((*private.predicate, *links)), key=repr)),
         owner=owner, root=catalog.root, units=(), fixed_columns=frozenset(), is_single=False,
         max_rows_per_group=lookup.apart, max_groups=lookup.apart, max_rows=lookup.apart, undeclared="", reach=LINEAR,
-        works=(), alone=None, lookup=lookup, is_replaced=catalog.is_replaced,
+        works=(), told=(), lookup=lookup, is_replaced=catalog.is_replaced,
     )  # fmt: skip
 
 
@@ -566,14 +566,14 @@ def _is_held(rows: OwnedRows, parent: Item, start: int, links: tuple[Expr, ...])
 class _Bounds:
     """M, C and the rows of a person in all; None where `undeclared` (a source's name) declares none.
 
-    `alone`: the place of the source whose rows these are, none of them twice; None where there is no one such.
+    `told`: the places of the sources whose rows together tell all rows apart; none where a join makes up others.
     """
 
     rows: int | None
     groups: int | None
     in_all: int | None
     undeclared: str
-    alone: int | None = None
+    told: tuple[int, ...] = ()
 
 
 def _contribution(
@@ -590,8 +590,7 @@ def _contribution(
     """
     own = [{*placed.own} for placed in fields_in(items)]
     counts = [item.source.is_private and item.kind != "mark" for item in items]
-    chosen: list[Source] = []
-    alone: int | None = None
+    told: list[int] = []
     left = {place for place, is_counted in enumerate(counts) if is_counted}
     # Greedy, and sound in any order: what is chosen ends by fixing every other source, so a person's rows are
     # told apart by theirs, and whatever R comes out is enforced after the join. First what most others follow
@@ -600,24 +599,29 @@ def _contribution(
         trials = {place: functional_closure(items, predicate, classes, fixed | own[place]) for place in open_}
         size = [(sum(trials[place][1]), items[place].source.max_rows_per_group or 0) for place in open_]
         best = open_[size.index(max(size))]
-        chosen.append(items[best].source)
+        told.append(best)
         fixed, at_most_one = trials[best]
         left.remove(best)
-        alone = best if len(chosen) == 1 else None
-    others = (has_one for place, has_one in enumerate(at_most_one) if place != alone)
-    if alone is not None and not (_joins_plainly(items, alone) and all(others)):
-        alone = None
-    chosen = chosen or [item.source for item in items if item.source.is_private][:1]
+    others = (has_one for place, has_one in enumerate(at_most_one) if place not in told)
+    are_told = _joins_plainly(items, told) and all(others)
+    chosen = [items[place].source for place in told] or [
+        item.source for item in items if item.source.is_private
+    ][:1]
     rows = _product(source.max_rows_per_group for source in chosen)
     groups = _product(source.max_groups for source in chosen)
     in_all = _product(source.max_rows for source in chosen)
     lacking = [s.said for s in chosen if s.max_rows is None]
-    return _Bounds(rows, groups, in_all, lacking[0] if lacking else "", alone)
+    return _Bounds(
+        rows, groups, in_all, lacking[0] if lacking else "", tuple(sorted(told)) if are_told else ()
+    )
 
 
-def _joins_plainly(items: tuple[Item, ...], alone: int) -> bool:
-    """Say whether each row of a block has a row of a source, which no join makes up."""
-    return items[alone].kind == "inner" and all(item.kind in ("inner", "left", "mark") for item in items)
+def _joins_plainly(items: tuple[Item, ...], told: Sequence[int]) -> bool:
+    """Say whether no join makes up rows of other sources; of one source alone none of its own either."""
+    kinds = {items[place].kind for place in told}
+    return (len(told) > 1 or kinds == {"inner"}) and all(
+        item.kind in ("inner", "left", "mark") for item in items
+    )
 
 
 def _product(bounds: Iterable[int | None]) -> int | None:

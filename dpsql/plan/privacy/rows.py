@@ -120,7 +120,8 @@ class Source:
     `reach`: the most rows of one owner.
     `most`: a cut of so many rows of each owner (`growth`), whose one part is the source, the path to its owner, and the
     filter terms that are its own, and outputs the source's columns. `by`: the column, a key that is a whole number
-    and never NULL, by which rows are spread to be the first; None: by a hash of what is read.
+    and never NULL, by which rows are spread to be the first; None: by a hash of what is read. `number`: the table's
+    column that numbers a person's rows, of which those from 1 to `most` are read (soundness.md 1.39); None: first rows.
     `declares`: what a view declares of some columns: other rows than the table's or the subquery's, since what is
     declared clamps them, and so a part of what is compared, and of what is stored by (soundness.md 1.28).
     `intermediate`: the earlier intermediate result whose rows these are: a release, or public rows that the owner's
@@ -146,6 +147,7 @@ class Source:
     reach: Reach = field(default=LINEAR, compare=False)
     most: int | None = None
     by: int | None = field(default=None, compare=False)
+    number: str | None = None
     declares: Declarations = ()
     intermediate: int | None = None
     between: tuple[object, ...] = field(default=(), init=False)
@@ -160,7 +162,8 @@ class Source:
     def __repr__(self) -> str:
         """Return the text that store keys are hashed from: it must never change for the same meaning."""
         if self.most is not None:
-            return f"Cut(name={self.name!r}, block={self.parts[0]!r}, most={self.most!r})"
+            how = "" if self.number is None else f", number={self.number!r}"
+            return f"Cut(name={self.name!r}, block={self.parts[0]!r}, most={self.most!r}{how})"
         if self.intermediate is not None:
             return f"Released(name={self.name!r}, intermediate={self.intermediate!r})"
         kinds, own = (
@@ -391,11 +394,11 @@ class OwnedRows(Select):
     all rows of one owner. `is_single`: an owner has at most one row. Both follow from keys that the engine
     enforces and equalities that are printed (soundness.md 1.12). `max_rows_per_group` (M), `max_groups` (C),
     `max_rows` (R): the bounds to enforce, None where `undeclared` (a source's name) has none. `reach`: the most
-    rows of one owner, `works`: those of intermediate joins too. `alone`: the position of the item each of whose rows
-    gives one row of the block at most; None where there is none. `lookup`: of rows of two people, of whom `owner` is
-    the one who is pointed at; only a release, by `release_each_set`, takes such rows. `is_replaced`: neighbours have
-    other rows of the same person, whatever `privacy.neighbours` is (soundness.md 1.40). `unmatched`: the public rows
-    that groups are listed from.
+    rows of one owner, `works`: those of intermediate joins too. `told`: the positions of the items of which one row
+    each (or none of an outer one, where they are several) gives one row of the block at most, and every row is made
+    so; () where that is not known. `lookup`: of rows of two people, of whom `owner` is the one who is pointed at; only
+    a release, by `release_each_set`, takes such rows. `is_replaced`: neighbours have other rows of the same person,
+    whatever `privacy.neighbours` is (soundness.md 1.40). `unmatched`: the public rows that groups are listed from.
     """
 
     owner: tuple[Field, ...]
@@ -409,7 +412,7 @@ class OwnedRows(Select):
     max_rows: int | None
     undeclared: str
     reach: Reach
-    alone: int | None
+    told: tuple[int, ...]
     lookup: Lookup | None = None
     is_replaced: bool = False
     unmatched: Unmatched | None = None
@@ -432,6 +435,11 @@ class OwnedRows(Select):
         kept = self.items[: self.written]
         width = len(columns_of(kept))
         return kept, tuple(term for term in self.predicate if max(fields_of(term), default=-1) < width)
+
+    @property
+    def alone(self) -> int | None:
+        """The position of the item each of whose rows gives one row of the block at most; None: there is none."""
+        return self.told[0] if len(self.told) == 1 else None
 
     @property
     def table_alone(self) -> Table | None:
