@@ -40,7 +40,7 @@ from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
 from ..policy.units import build_unit, find_live_table
 from ..records import dataclass
-from ..relation.catalog import References
+from ..relation.catalog import References, quoted_names
 
 # --- rows that are numbered -------------------------------------------------------------------------------
 
@@ -51,12 +51,14 @@ Run = Callable[[str], list[tuple[Any, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was done: rows that the table has now, those that came and that went, and whether it was there before."""
+    """What was done: rows that the table has now, those that came and that went, whether it was there before, and of
+    those that stayed how many are others now."""
 
     rows: int
     came: int
     went: int
     was_there: bool
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def numbering_of(
     return Numbering(
         live.dialect,
         path,
-        path if target is None else live.path_of(target),
+        path if target is None else live.written_path(target),
         tuple(
             (column.name, column.engine_type, column.not_null)
             for column in table.columns
@@ -143,6 +145,43 @@ def numbering_of(
         end.references,
         table.is_partitioned,
     )
+
+
+def what_is_copied(
+    where: str,
+    policy: Policy,
+    declared: TablePolicy,
+    live: LiveSchema,
+    into: str | None = None,
+    *,
+    in_place: bool = False,
+) -> tuple[LiveSchema, str | None]:
+    """Return the schema in which a table's name means the rows that are numbered, and what their copy is called.
+
+    None: `in_place`. A table that is a copy already, whose `source` has numbers, is made of the database's table of its
+    own name. Raises PolicyError: there is none, or it does not say by the same columns whose its rows are.
+    """
+    name, called = declared.name, policy.called
+    if in_place:
+        return live.as_called(called), None
+    if name not in called or not declared.row_number:
+        return live.as_called(called), into or f"{policy.origin(name)}_prepared"
+    source = called.pop(name)
+    if into is None:
+        hint = (
+            f"declare the table whose copy {source} is under a name of its own, with source, its unit and hidden = "
+            f"true, and run dpsql prepare on that one, --into {source}"
+        )
+        live, base = live.as_called(called), live.table(live.written_path(name))
+        if base is None:
+            raise PolicyError(f'{where}: the database has no table "{name}" to be copied', hint=hint)
+        assert declared.unit is not None, "rows of people are numbered"
+        if missing := [one for one in declared.unit.columns if base.column(one) is None]:
+            raise PolicyError(
+                f'{where}: "{name}" of the database has no {quoted_names(missing)}, which would say whose its rows are',
+                hint=hint,
+            )
+    return live.as_called(called), into or source
 
 
 def _require_numbers(
@@ -199,16 +238,25 @@ def _is_whole(table: LiveTable, key: Sequence[str]) -> bool:
     return all((column := table.column(name)) is not None and column.not_null for name in key)
 
 
-def prepare(url: str, numbering: Numbering, live: LiveSchema, *, anew: bool = False) -> Prepared:
+def prepare(
+    url: str,
+    numbering: Numbering,
+    live: LiveSchema,
+    *,
+    anew: bool = False,
+    advance: Callable[[Prepared], None] | None = None,
+) -> Prepared:
     """Number the rows, all in one transaction: those that came since the copy was made, or all, `anew`.
 
-    `url`: of the database, under a role that may write. Raises PolicyError: nothing was changed then.
+    `url`: of the database, under a role that may write. `advance`: called before the transaction ends, where the table
+    is another one than before, and while nobody reads it: so no draw of what it was is stored behind that, and none of
+    what it is before. Raises PolicyError, and as `advance`: nothing was changed then.
     """
     there = live.table(numbering.target)
     if there is not None and not numbering.is_in_place and not _is_copy(there, numbering):
-        name = live.name_of(numbering.target)
+        name = live.own_name(numbering.target)
         raise PolicyError(
-            f'a table "{name}" is there, which is no copy with numbers of "{live.name_of(numbering.path)}"',
+            f'a table "{name}" is there, which is no copy with numbers of "{live.own_name(numbering.path)}"',
             hint="name the copy otherwise with --into, or drop that table",
         )
     is_alike = there is not None and {one.name for one in there.columns} == {
@@ -218,21 +266,28 @@ def prepare(url: str, numbering: Numbering, live: LiveSchema, *, anew: bool = Fa
     if there is not None and not anew and not numbering.is_in_place:
         if not is_alike:
             raise PolicyError(
-                f'the columns of "{live.name_of(numbering.path)}" are no longer those of its copy',
+                f'the columns of "{live.own_name(numbering.path)}" are no longer those of its copy',
                 hint="dpsql prepare --renumber makes the copy anew",
             )
         if not numbering.key:
             raise PolicyError(
-                f'"{live.name_of(numbering.path)}" has no key by which its rows are found again in the copy',
+                f'"{live.own_name(numbering.path)}" has no key by which its rows are found again in the copy',
                 hint="give it a PRIMARY KEY; or dpsql prepare --renumber numbers all rows anew",
             )
     open_ = _on_duckdb if numbering.dialect == "duckdb" else _on_postgres
     with open_(url) as run:
+        by_steps = False
         if numbering.is_in_place:
-            return _in_place(run, numbering, there)
-        if there is None or anew:
-            return _all_anew(run, numbering, there is not None, is_alike=is_alike)
-        return _by_steps(run, numbering)
+            done = _in_place(run, numbering, there)
+        elif there is None or anew:
+            done = _all_anew(run, numbering, there is not None, is_alike=is_alike)
+        else:
+            done, by_steps = _by_steps(run, numbering), True
+        if advance is not None and not (by_steps and done == Prepared(done.rows, 0, 0, True)):
+            if numbering.dialect == "postgres":  # a DuckDB file that is written is read by nobody
+                run(f"LOCK TABLE {table_name(numbering.target)} IN ACCESS EXCLUSIVE MODE")
+            advance(done)
+    return done
 
 
 def prepare_files(
@@ -241,7 +296,7 @@ def prepare_files(
     """Number all rows of a table of files, in one file beside them. Raises PolicyError, EngineFailure."""
     from .duckdb_files import write_copy
 
-    read = {live.name_of(path) for path in (numbering.path, *(path for path, _ in numbering.ways))}
+    read = {live.own_name(path) for path in (numbering.path, *(path for path, _ in numbering.ways))}
     sources = replace(files, tables={name: files.tables[name] for name in read})
     columns = frozenset((*numbering.names, numbering.number))
     rows, was_there = write_copy(sources, where, numbered_rows(numbering), target, columns)
@@ -406,10 +461,10 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
         f"WHERE {_same(whose, 'r', 't')})"
     )
     kept = _count(run, numbering)
-    rest = [name for name in numbering.names if name not in whose]
+    rest, altered = [name for name in numbering.names if name not in whose], 0
     if rest:
         changed = ", ".join(f"{identifier(name)} = r.{identifier(name)}" for name in rest)
-        run(
+        ((altered,),) = run(
             f"UPDATE {target} AS t SET {changed} FROM ({_rows(numbering)}) AS r "
             f"WHERE {_same(whose, 'r', 't')} AND {_text(rest, 'r')} <> {_text(rest, 't')}"
         )
@@ -422,7 +477,7 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
     )
     run("DROP TABLE dpsql_last")
     rows = _count(run, numbering)
-    return Prepared(rows, rows - kept, before - kept, True)
+    return Prepared(rows, rows - kept, before - kept, True, int(altered))
 
 
 def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepared:

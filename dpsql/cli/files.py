@@ -5,7 +5,7 @@ synthesize`: a made-up table that has the stored counts of a real one, as a file
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,10 +120,15 @@ def _retired(
 @click.command()
 @click.argument("table")
 @click.option(
-    "--into", metavar="NAME", help="What the copy is called; without it, the table's name and _prepared."
+    "--into",
+    metavar="NAME",
+    help="What the copy is called; without it, the table's source where that has numbers, else its name and _prepared.",
 )
 @click.option(
-    "--column", "number", metavar="NAME", default="n", show_default=True, help="The column of numbers."
+    "--column",
+    "number",
+    metavar="NAME",
+    help="The column of numbers; without it, the policy's row_number, or n.",
 )
 @click.option("--in-place", is_flag=True, help="Number the table itself, and make no copy (Postgres).")
 @click.option(
@@ -140,7 +145,7 @@ def prepare(
     settings: CommandSettings,
     table: str,
     into: str | None,
-    number: str,
+    number: str | None,
     in_place: bool,
     renumber: bool,
     database: str | None,
@@ -153,7 +158,7 @@ def prepare(
     there before, earlier answers stop answering, as with dpsql refresh. All of it is one transaction. Of a policy
     whose tables are Parquet files the copy is one more such file, written anew each time; dpsql refresh verifies it.
     """
-    from ..backends.prepared_rows import numbering_of, prepare_files
+    from ..backends.prepared_rows import numbering_of, prepare_files, what_is_copied
     from ..backends.prepared_rows import prepare as prepare_rows
 
     policy = settings.policy()
@@ -169,35 +174,45 @@ def prepare(
         )
     if in_place and into is not None:
         raise click.UsageError("--into names a copy, and --in-place makes none.")
-    target = None if in_place else into or f"{table}_prepared"
     where = f"{policy.source}: tables.{table}"
     if policy.files is not None and database is not None:
         raise click.UsageError("--database is for a policy of a database; this one is of files.")
     live = read_live_schema(database or policy.database, policy.files)
-    numbering = numbering_of(where, policy, declared, live, target, number)
-    name, file, epoch = live.name_of(numbering.target), None, None
+    live, target = what_is_copied(where, policy, declared, live, into, in_place=in_place)
+    numbering = numbering_of(where, policy, declared, live, target, number or declared.row_number or "n")
+    name, file, epochs = live.own_name(numbering.target), None, list[int]()
     if policy.files is not None:
         file = _file_of(policy, name, where)
         done = prepare_files(policy.files, where, numbering, live, file)
     else:
         with _ledger(settings) as ledger:  # whatever is wrong with it is said before anything is changed
-            done = prepare_rows(database or policy.database, numbering, live, anew=renumber)
-            epoch = _next_epoch(settings, ledger) if done.was_there else None
-    _tell_prepared(name, done, epoch, file)
+
+            def advance(done: Prepared) -> None:
+                is_read = done.was_there or (not in_place and name in policy.read_from)
+                epochs.extend([ledger.advance_epoch()] if ledger is not None and is_read else [])
+
+            url, is_copied = database or policy.database, policy.copied is not None
+            done = prepare_rows(url, numbering, live, anew=renumber, advance=None if is_copied else advance)
+            if is_copied and done.was_there:  # what is asked is another file, made as by dpsql refresh
+                epochs += _next_epoch(settings, ledger)
+    _tell_prepared(name, done, epochs, file)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
-        for line in _policy_lines(name, numbering, declared, source, policy.dataset_id):
+        for line in _policy_lines(policy, declared, name, numbering, source):
             click.echo(terminal_text(line))
 
 
-def _tell_prepared(name: str, done: Prepared, epoch: int | None, file: Path | None) -> None:
-    """Tell which rows were numbered, and what became of earlier answers."""
-    lines = [f"{name}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone"]
+def _tell_prepared(name: str, done: Prepared, epochs: Sequence[int], file: Path | None) -> None:
+    """Tell which rows were numbered, and what became of earlier answers. `epochs`: those that began."""
+    changed = f", {done.changed} changed" if done.changed else ""
+    lines = [f"{name}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone{changed}"]
+    epoch = epochs[-1] if epochs else None
     if epoch is not None:
         lines.append(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
     if file is not None and done.was_there:
         lines.append("It is another file than before: dpsql refresh verifies its numbers and records it.")
-    say({"table": name, "rows": done.rows, "came": done.came, "went": done.went, "epoch": epoch}, lines)
+    counts = {"rows": done.rows, "came": done.came, "went": done.went, "changed": done.changed}
+    say({"table": name, **counts, "epoch": epoch}, lines)
 
 
 @contextmanager
@@ -211,12 +226,12 @@ def _ledger(settings: CommandSettings) -> Iterator[LedgerStore | None]:
         yield ledger
 
 
-def _next_epoch(settings: CommandSettings, ledger: LedgerStore | None) -> int | None:
-    """Have earlier answers answer no more, as `dpsql refresh`; None where there is no ledger yet."""
+def _next_epoch(settings: CommandSettings, ledger: LedgerStore | None) -> list[int]:
+    """Have earlier answers answer no more, as `dpsql refresh`; return the epoch, none where there is no ledger yet."""
     verified = verified_files(settings.policy_path)
-    epoch = None if ledger is None else ledger.advance_epoch(verified.checked)
+    epochs = [] if ledger is None else [ledger.advance_epoch(verified.checked)]
     verified.record()
-    return epoch
+    return epochs
 
 
 def _file_of(policy: Policy, name: str, where: str) -> Path:
@@ -232,25 +247,26 @@ def _file_of(policy: Policy, name: str, where: str) -> Path:
 
 
 def _policy_lines(
-    name: str, numbering: Numbering, declared: TablePolicy, source: str, dataset: str
+    policy: Policy, declared: TablePolicy, name: str, numbering: Numbering, source: str
 ) -> Iterator[str]:
     """Yield what the policy says of the numbered table, `declared` before; `source`: its file, "" in a database.
 
-    `dataset`: what its ledger is bound to.
+    In a database it keeps its name there: analysts ask what they asked before.
     """
     from ..policy.section import quote_key, quote_text  # a policy takes as long to load as all else here
     from ..policy.units import quoted_key, unit_line
 
-    unit = numbering.unit
+    unit, is_moved = numbering.unit, not (source or numbering.is_in_place)
     line = (
         f"unit = {quoted_key(unit)}"
         if numbering.references is None
         else unit_line(unit, numbering.references)
     )
-    yield "In the policy:"
-    yield f"  [tables.{quote_key(name)}]"
-    if source:
-        yield f"  source = {quote_text(source)}"
+    shown = policy.origin(declared.name) if declared.is_hidden else declared.name
+    yield f"In the policy, in place of what it says of {shown}:" if is_moved else "In the policy:"
+    yield f"  [tables.{quote_key(name if source else shown)}]"
+    if source or is_moved:
+        yield f"  source = {quote_text(source or name)}"
     yield f"  {line}"
     if source:
         yield f"  key = [{', '.join(map(quote_text, (*unit, numbering.number)))}]"
@@ -263,8 +279,21 @@ def _policy_lines(
         yield "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds."
     if numbering.dialect == "postgres":
         yield "Let the policy's role read it: GRANT SELECT."
-    if dataset.startswith(f"{declared.name}@"):  # what it is called by its first table
-        yield f"Where {declared.name} is taken out, dataset = {quote_text(dataset)} at the top keeps its ledger."
+    if is_moved and not declared.is_hidden and (numbering.ways or policy.referred(declared.name)):
+        assert declared.unit is not None, "its rows are people's"
+        way = declared.unit.references
+        yield "And, for dpsql prepare and for tables that refer to it, the table as it is:"
+        yield f"  [tables.{quote_key(f'{shown}_base')}]"
+        yield f"  source = {quote_text(policy.origin(declared.name))}"
+        yield (
+            f"  unit = {quoted_key(declared.unit.columns)}"
+            if way is None
+            else f"  {unit_line(declared.unit.columns, way)}"
+        )
+        yield "  hidden = true"
+    if source and policy.dataset_id.startswith(f"{declared.name}@"):  # what it is called by its first table
+        dataset = quote_text(policy.dataset_id)
+        yield f"Where {declared.name} is taken out, dataset = {dataset} at the top keeps its ledger."
 
 
 # --- a made-up table --------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ ward = { values = ["a", "b"] }
 """
 
 
+COPIED = '[tables.visit]\nsource = "visit_prepared"\nrow_number = "n"'
+
+
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
     with duckdb.connect(str(tmp_path / "data.duckdb")) as connection:
@@ -88,21 +91,13 @@ def test_a_copy_that_the_policys_role_may_not_read_yet(postgres: PostgresServer,
 
 
 def test_the_ledger_is_kept_where_the_copy_takes_the_tables_place(policy: Path) -> None:
-    """A dataset without a name has that of its first table: under another one its people had a second budget."""
+    """A dataset without a name has that of its first table, which keeps its own."""
     alone = POLICY[: POLICY.index("[tables.person]")] + '[tables.visit]\nunit = "owner"\nmax_rows = 3\n'
     policy.write_text(alone)
     assert run(policy, "budget", "create").exit_code == 0
-    *_, last = run(policy, "prepare", "visit").stdout.splitlines()
-    name = 'dataset = "visit@duckdb:data.duckdb"'
-    assert last == f"Where visit is taken out, {name} at the top keeps its ledger."
-    taken = alone.replace("[tables.visit]", '[tables.visit_prepared]\nrow_number = "n"')
-    policy.write_text(taken)
-    assert (
-        "this ledger belongs to another dataset"
-        in run(policy, "query", "SELECT 1 FROM visit_prepared").stderr
-    )
-    policy.write_text(f"{name}\n{taken}")
-    assert run(policy, "query", "SELECT COUNT(*) FROM visit_prepared").exit_code == 0
+    assert "dataset" not in run(policy, "prepare", "visit").stdout
+    policy.write_text(alone.replace("[tables.visit]", COPIED))
+    assert run(policy, "query", "SELECT COUNT(*) FROM visit").exit_code == 0
 
 
 def test_from_a_table_to_an_answer(policy: Path) -> None:
@@ -110,21 +105,18 @@ def test_from_a_table_to_an_answer(policy: Path) -> None:
     assert made.exit_code == 0, made.output
     assert made.stdout.splitlines() == [
         "visit_prepared: 200 rows, 200 of them numbered now, 0 gone",
-        "In the policy:",
-        "  [tables.visit_prepared]",
+        "In the policy, in place of what it says of visit:",
+        "  [tables.visit]",
+        '  source = "visit_prepared"',
         '  unit = { column = "owner", references = "person.id" }',
         '  row_number = "n"',
         "  max_rows = 3",
         "and its columns as before, without that one.",
     ]
-    policy.write_text(
-        POLICY.replace("[tables.visit]", '[tables.visit_prepared]\nrow_number = "n"').replace(
-            "visit.col", "visit_prepared.col"
-        )
-    )
+    policy.write_text(POLICY.replace("[tables.visit]", COPIED))
     assert run(policy, "check").exit_code == 0
     assert run(policy, "budget", "create").exit_code == 0
-    sql = "SELECT ward, COUNT(*) FROM visit_prepared GROUP BY ward"
+    sql = "SELECT ward, COUNT(*) FROM visit GROUP BY ward"
     assert '("n" BETWEEN 1 AND 3)' in run(policy, "explain", sql).stdout
     assert run(policy, "query", sql).exit_code == 0
     audited = run(policy, "audit", "--sql", sql)
@@ -137,15 +129,11 @@ def test_a_copy_keeps_the_range_of_people(policy: Path) -> None:
     made = run(policy, "prepare", "visit")
     assert made.exit_code == 0, made.output
     assert "  unit_range = [0, 9]" in made.stdout.splitlines()
-    policy.write_text(
-        POLICY.replace(
-            "[tables.visit]", '[tables.visit_prepared]\nrow_number = "n"\nunit_range = [0, 9]'
-        ).replace("visit.col", "visit_prepared.col")
-    )
+    policy.write_text(POLICY.replace("[tables.visit]", f"{COPIED}\nunit_range = [0, 9]"))
     checked = " ".join(run(policy, "check", "--data").stdout.split())
     assert '160 of 200 rows are of people whose "owner" is outside, and are never counted' in checked
     assert run(policy, "budget", "create").exit_code == 0
-    sql = "SELECT COUNT(*) FROM visit_prepared"
+    sql = "SELECT COUNT(*) FROM visit"
     explained = run(policy, "explain", sql).stdout
     assert '("n" BETWEEN 1 AND 3)' in explained
     assert '("owner" >= 0)' in explained
@@ -155,21 +143,131 @@ def test_a_copy_keeps_the_range_of_people(policy: Path) -> None:
     assert abs(count - 30) < 90, "3 rows of each of 10 people of 50, within 30 scales of the noise"
 
 
+def told(table: str, rows: int, came: int, went: int, changed: int, epoch: int | None) -> dict[str, object]:
+    return {"table": table, "rows": rows, "came": came, "went": went, "changed": changed, "epoch": epoch}
+
+
 def test_new_data_is_a_new_epoch(policy: Path) -> None:
-    assert run(policy, "prepare", "visit", "--into", "copy", "--column", "no").exit_code == 0
-    again = run(policy, "prepare", "visit", "--into", "copy", "--column", "no", "--json")
-    assert json.loads(again.stdout) == {"table": "copy", "rows": 200, "came": 0, "went": 0, "epoch": None}, (
-        "no ledger"
-    )
+    words = "prepare", "visit", "--into", "copy", "--column", "no"
+    assert run(policy, *words).exit_code == 0
+    assert json.loads(run(policy, *words, "--json").stdout) == told("copy", 200, 0, 0, 0, None), "no ledger"
     assert run(policy, "budget", "create").exit_code == 0
-    with duckdb.connect(str(policy.with_name("data.duckdb"))) as connection:
-        connection.execute("DELETE FROM visit WHERE id < 10")
-        connection.execute("INSERT INTO visit VALUES (1000, 1, 'a')")
-    again = run(policy, "prepare", "visit", "--into", "copy", "--column", "no", "--json")
-    assert json.loads(again.stdout) == {"table": "copy", "rows": 191, "came": 1, "went": 10, "epoch": 2}
-    anew = run(policy, "prepare", "visit", "--into", "copy", "--column", "no", "--renumber")
+    execute(policy, "DELETE FROM visit WHERE id < 10; INSERT INTO visit VALUES (1000, 1, 'a')")
+    assert json.loads(run(policy, *words, "--json").stdout) == told("copy", 191, 1, 10, 0, 2)
+    anew = run(policy, *words, "--renumber")
     assert "copy: 191 rows, 191 of them numbered now, 0 gone" in anew.stdout
     assert "The dataset is at epoch 3: earlier answers are no longer given again." in anew.stdout
+
+
+def execute(policy: Path, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(policy.with_name("data.duckdb"))) as connection:
+        return connection.execute(sql).fetchall()
+
+
+# --- a copy under the name of the table that was copied -----------------------------------------------------------
+
+
+@pytest.fixture
+def copied(policy: Path) -> Path:
+    """A policy whose visits are the copy, with a ledger."""
+    assert run(policy, "prepare", "visit").exit_code == 0
+    policy.write_text(POLICY.replace("[tables.visit]", COPIED))
+    assert run(policy, "budget", "create").exit_code == 0
+    return policy
+
+
+def refreshed(policy: Path) -> object:
+    done = run(policy, "prepare", "visit", "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_it_is_brought_to_the_rows_of_the_table_that_was_copied(copied: Path) -> None:
+    """A new epoch exactly where the copy is another one."""
+    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 0, None)
+    execute(copied, "UPDATE visit SET ward = 'b' WHERE id < 4")
+    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 2, 2)
+    execute(copied, "DELETE FROM visit WHERE id < 10; INSERT INTO visit VALUES (1000, 1, 'a')")
+    assert refreshed(copied) == told("visit_prepared", 191, 1, 10, 0, 3)
+    assert refreshed(copied) == told("visit_prepared", 191, 0, 0, 0, None)
+    execute(copied, "DROP TABLE visit_prepared")
+    assert refreshed(copied) == told("visit_prepared", 191, 191, 0, 0, 4), "it is read, and was made anew"
+
+
+def test_the_column_of_numbers_is_the_policys(policy: Path) -> None:
+    assert run(policy, "prepare", "visit", "--column", "k").exit_code == 0
+    policy.write_text(POLICY.replace("[tables.visit]", COPIED.replace('"n"', '"k"')))
+    assert refreshed(policy) == told("visit_prepared", 200, 0, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("ALTER TABLE visit RENAME TO visit_2", 'the database has no table "visit" to be copied'),
+        ("ALTER TABLE visit RENAME owner TO whose", '"visit" of the database has no "owner"'),
+    ],
+)
+def test_where_the_table_that_was_copied_is_called_otherwise(copied: Path, before: str, said: str) -> None:
+    execute(copied, before)
+    refused = run(copied, "prepare", "visit")
+    assert refused.exit_code == 5
+    assert said in " ".join(refused.output.split())
+    assert "and run dpsql prepare on that one, --into visit_prepared" in " ".join(refused.output.split())
+
+
+def test_a_copy_is_not_numbered_in_place(copied: Path) -> None:
+    refused = run(copied, "prepare", "visit", "--in-place")
+    assert refused.exit_code == 5
+
+
+def test_rows_that_lead_over_others_are_brought_to_new_data_under_a_name_of_their_own(policy: Path) -> None:
+    """The table as it is stays in the policy, where no analyst sees it, as its rows do not say whose they are."""
+    item = '[tables.item]\nunit = { column = "visit_id", references = "visit.id" }\nmax_rows = 9\n'
+    execute(
+        policy,
+        "CREATE TABLE item AS SELECT i AS no, CAST(i % 200 AS INTEGER) AS visit_id FROM range(400) AS t (i)",
+    )
+    execute(policy, "ALTER TABLE item ADD PRIMARY KEY (no)")
+    policy.write_text(POLICY + item)
+    lines = run(policy, "prepare", "item").stdout.splitlines()
+    lines += run(policy, "prepare", "visit").stdout.splitlines()
+    written = [line.strip() for line in lines if line.startswith("  ")]
+    assert "[tables.item_base]" in written
+    assert "[tables.visit_base]" in written
+    text = "\n".join(written).replace('"visit.id"', '"visit_base.id"')
+    policy.write_text(POLICY[: POLICY.index("[tables.visit]")] + text)
+    checked = run(policy, "check")
+    assert checked.exit_code == 0, checked.output
+    assert run(policy, "budget", "create").exit_code == 0
+    assert run(policy, "query", "SELECT COUNT(*) FROM item").exit_code == 0
+    assert "does not exist" in run(policy, "query", "SELECT COUNT(*) FROM item_base").output
+    execute(policy, "DELETE FROM item WHERE no < 7")
+    done = run(policy, "prepare", "item_base", "--json")
+    assert json.loads(done.stdout) == told("item_prepared", 393, 0, 7, 0, 2), done.output
+
+
+# --- a ledger that fails ------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_that_cannot_be_written_leaves_the_copy_as_it_was(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epoch begins before the copy is another one: a copy that changed never answers as of the old epoch."""
+    from dpsql.budget import LedgerStore
+    from dpsql.errors import LedgerError
+
+    before = execute(copied, "FROM visit_prepared ORDER BY ALL")
+    execute(copied, "DELETE FROM visit WHERE id < 10")
+
+    def fails(*_: object) -> int:
+        raise LedgerError("the ledger cannot be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LedgerStore, "advance_epoch", fails)
+        refused = run(copied, "prepare", "visit")
+    assert refused.exit_code == 7, refused.output
+    assert execute(copied, "FROM visit_prepared ORDER BY ALL") == before
+    assert refreshed(copied) == told("visit_prepared", 190, 0, 10, 0, 2)
 
 
 @pytest.mark.parametrize(
