@@ -93,7 +93,7 @@ TOGETHER = {
     f"SELECT COUNT(*) {OWN} WHERE v.g < i.g": 12,
     f"SELECT COUNT(*) {OWN} WHERE i.owner > 1": 12,
     "SELECT COUNT(*) FROM item i LEFT JOIN visit v ON v.owner = i.owner": 12,
-    "SELECT COUNT(v.g) FROM item i LEFT JOIN visit v ON v.owner = i.owner AND v.g = i.g": 12,
+    "SELECT COUNT(*), COUNT(v.g) FROM item i LEFT JOIN visit v ON v.owner = i.owner AND v.g = i.g": 12,
     "SELECT COUNT(*) FROM person p LEFT JOIN item i ON i.owner = p.id LEFT JOIN visit v ON v.owner = p.id": 12,
     "SELECT COUNT(*) FROM visit v JOIN visit w ON w.owner = v.owner": 16,
     f"SELECT person.city, COUNT(*) {OWN} JOIN person ON person.id = v.owner GROUP BY person.city": 12,
