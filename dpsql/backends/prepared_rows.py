@@ -482,20 +482,66 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
 
 def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepared:
     """Number a table's own rows, by the hash, and have the database hold the numbers apart."""
-    if numbering.dialect == "duckdb":
-        raise PolicyError(
-            "DuckDB drops no UNIQUE constraint, without which a table is not numbered again",
-            hint="leave --in-place out: a copy is made",
-        )
     assert there is not None, "it is the table itself"
-    target, number = table_name(numbering.target), identifier(numbering.number)
-    name = identifier(f"{numbering.target[1]}_{numbering.number}_of_person")
     was_there = there.column(numbering.number) is not None
     if was_there and not any({*key} == {*numbering.unit, numbering.number} for key in there.unique):
         raise PolicyError(
             f'the table has a column "{numbering.number}" already, and no UNIQUE constraint says that it numbers rows',
             hint="name another with --column; or drop that one",
         )
+    if numbering.dialect == "duckdb":
+        _put_in_anew(run, numbering, there, was_there=was_there)
+    else:
+        _numbered_where_they_lie(run, numbering)
+    rows = _count(run, numbering)
+    return Prepared(rows, rows, 0, was_there)
+
+
+def _put_in_anew(run: Run, numbering: Numbering, there: LiveTable, *, was_there: bool) -> None:
+    """Number the rows of a DuckDB table, which go out and come in again in the order of their people.
+
+    An UPDATE would not do: in a transaction that has one DuckDB makes no column NOT NULL, and no key.
+    """
+    schema, table = map(text, numbering.target)
+    here = f"database_name = current_database() AND schema_name = {schema}"
+    others = run(
+        f"SELECT DISTINCT table_name FROM duckdb_constraints() WHERE {here} AND constraint_type = 'FOREIGN KEY' "
+        f"AND referenced_table = {table}"
+    )
+    if others:
+        raise PolicyError(
+            f'rows of "{others[0][0]}" refer to the table, and DuckDB lets no row go out to which another one refers',
+            hint="leave --in-place out: a copy is made",
+        )
+    indexes = run(f"SELECT index_name FROM duckdb_indexes() WHERE {here} AND table_name = {table}")
+    if indexes and not was_there:
+        raise PolicyError(
+            f'the table has the index "{indexes[0][0]}", and DuckDB makes no key for a table that has one',
+            hint="drop the index, and make it again when the rows are numbered; or leave --in-place out",
+        )
+    target, number = table_name(numbering.target), identifier(numbering.number)
+    stored = [one.name for one in there.columns if not one.is_generated and one.name != numbering.number]
+    run(
+        f"CREATE TEMP TABLE dpsql_rows AS SELECT {_listed(stored, 'w0.')}, {_number(numbering, 'w0')} AS dpsql_number "
+        f"FROM {target} AS w0"
+    )
+    if not was_there:
+        run(f"ALTER TABLE {target} ADD COLUMN {number} INTEGER")
+    run(f"DELETE FROM {target}")
+    run(
+        f"INSERT INTO {target} ({_listed([*stored, numbering.number])}) SELECT {_listed(stored)}, dpsql_number "
+        f"FROM dpsql_rows ORDER BY {_listed(numbering.unit)}, dpsql_number"
+    )
+    if not was_there:
+        run(f"ALTER TABLE {target} ALTER COLUMN {number} SET NOT NULL")
+        run(f"ALTER TABLE {target} ADD UNIQUE ({_listed([*numbering.unit, numbering.number])})")
+    run("DROP TABLE dpsql_rows")
+
+
+def _numbered_where_they_lie(run: Run, numbering: Numbering) -> None:
+    """Number the rows of a Postgres table."""
+    target, number = table_name(numbering.target), identifier(numbering.number)
+    name = identifier(f"{numbering.target[1]}_{numbering.number}_of_person")
     run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
     run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {number} INTEGER")
     run(
@@ -504,8 +550,6 @@ def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepar
     )
     run(f"ALTER TABLE {target} ALTER COLUMN {number} SET NOT NULL")
     run(f"ALTER TABLE {target} ADD CONSTRAINT {name} UNIQUE ({_listed([*numbering.unit, numbering.number])})")
-    rows = _count(run, numbering)
-    return Prepared(rows, rows, 0, was_there)
 
 
 # --- files converted to Parquet ---------------------------------------------------------------------------

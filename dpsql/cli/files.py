@@ -130,7 +130,7 @@ def _retired(
     metavar="NAME",
     help="The column of numbers; without it, the policy's row_number, or n.",
 )
-@click.option("--in-place", is_flag=True, help="Number the table itself, and make no copy (Postgres).")
+@click.option("--in-place", is_flag=True, help="Number the table itself, and make no copy.")
 @click.option(
     "--renumber", is_flag=True, help="Number all rows anew, by a hash, in place of the new ones alone."
 )

@@ -492,9 +492,107 @@ def test_rows_of_a_childs_are_not_copied(on_postgres: Owner) -> None:
         on_postgres.prepare("item")
 
 
-def test_in_place_is_not_for_duckdb(tmp_path: Path) -> None:
+# --- in place on DuckDB -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_duckdb(tmp_path: Path) -> Owner:
+    """Visits of which each column has something that a rebuilt table might lose."""
     path = tmp_path / "data.duckdb"
     made = Owner(f"duckdb:{path}", tmp_path, on_duckdb(path))
     made.execute(SCHEMA)
-    with pytest.raises(PolicyError, match="DuckDB drops no UNIQUE constraint"):
-        made.prepare("visit", None)
+    made.execute("DROP TABLE item; ALTER TABLE visit RENAME TO gone")
+    made.execute(
+        "CREATE TABLE visit (id INTEGER PRIMARY KEY, owner INTEGER NOT NULL REFERENCES person (id), g INTEGER CHECK (g < 9), "
+        "word TEXT COLLATE NOCASE DEFAULT 'w', twice INTEGER GENERATED ALWAYS AS (id * 2), UNIQUE (g, id))"
+    )
+    made.execute("INSERT INTO visit SELECT id, owner, g, word FROM gone WHERE owner IS NOT NULL")
+    return made
+
+
+def test_in_place_on_duckdb(in_duckdb: Owner) -> None:
+    made, rows = in_duckdb, "SELECT * EXCLUDE (n) FROM visit ORDER BY id"
+    before = made.execute("FROM visit ORDER BY id")
+    ((sql,),) = made.execute("SELECT sql FROM duckdb_tables() WHERE table_name = 'visit'")
+    assert made.prepare("visit", None) == Prepared(5, 5, 0, False)
+    assert made.execute(rows) == before
+    ((after,),) = made.execute("SELECT sql FROM duckdb_tables() WHERE table_name = 'visit'")
+    assert after == sql.replace(", FOREIGN", ", n INTEGER NOT NULL, FOREIGN").replace(
+        "));", '), UNIQUE("owner", n));'
+    )
+    assert made.execute("SELECT owner, n FROM visit") == [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)]
+    for wrong in (
+        "9, 1, 0, 'x', 1",
+        "9, 1, 0, 'x', NULL",
+        "9, 8, 0, 'x', 1",
+        "9, 2, 10, 'x', 7",
+        "1, 2, 0, 'x', 7",
+    ):
+        with pytest.raises(duckdb.ConstraintException):
+            made.execute(f"INSERT INTO visit (id, owner, g, word, n) VALUES ({wrong})")
+    made.execute("DELETE FROM visit WHERE (owner, n) = (1, 1)")
+    made.execute("INSERT INTO visit (id, owner, g, word, n) VALUES (9, 2, 0, 'x', 70)")
+    made.execute("CREATE INDEX words ON visit (word)")
+    assert made.prepare("visit", None) == Prepared(5, 5, 0, True)
+    assert made.execute("SELECT owner, n FROM visit") == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (
+            "CREATE TABLE item (no INTEGER, visit_id INTEGER REFERENCES visit (id))",
+            'rows of "item" refer to the table',
+        ),
+        ("CREATE INDEX words ON visit (word)", 'the table has the index "words"'),
+        ("ALTER TABLE visit ADD COLUMN n INTEGER", 'a column "n" already, and no UNIQUE constraint'),
+    ],
+)
+def test_in_place_on_duckdb_is_refused(in_duckdb: Owner, before: str, said: str) -> None:
+    in_duckdb.execute(before)
+    rows = in_duckdb.execute("FROM visit")
+    with pytest.raises(PolicyError, match=said):
+        in_duckdb.prepare("visit", None)
+    assert in_duckdb.execute("FROM visit") == rows
+
+
+@pytest.mark.parametrize("at", [5, 7, 9])
+def test_a_kill_leaves_a_table_that_is_numbered_in_place_whole(
+    in_duckdb: Owner, tmp_path: Path, at: int
+) -> None:
+    """The process dies behind the DELETE, the INSERT or the key, none of which is there then."""
+    before = in_duckdb.execute("FROM visit ORDER BY id")
+    policy = tmp_path / "kill.toml"
+    policy.write_text(POLICY.replace("DATABASE", in_duckdb.url))
+    script = f"""
+        import contextlib, os, signal
+        from dpsql.backends import open_backend, prepared_rows
+        from dpsql.policy import load_policy
+        policy = load_policy({str(policy)!r})
+        backend = open_backend({in_duckdb.url!r})
+        with backend.snapshot() as snapshot:
+            live = snapshot.schema()
+        backend.close_idle()
+        opened, seen = prepared_rows._on_duckdb, []
+        @contextlib.contextmanager
+        def dies(url):
+            with opened(url) as run:
+                def counted(sql):
+                    found = run(sql)
+                    seen.append(sql)
+                    if len(seen) == {at}:
+                        print(sql, flush=True)
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return found
+                yield counted
+        prepared_rows._on_duckdb = dies
+        found = prepared_rows.numbering_of("visit", policy, policy.tables["visit"], live, None, "n")
+        prepared_rows.prepare({in_duckdb.url!r}, found, live)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, check=False, text=True
+    )
+    assert done.returncode == -9, done.stderr
+    assert done.stdout.startswith({5: "DELETE", 7: "ALTER TABLE", 9: "DROP TABLE"}[at]), done.stdout
+    assert in_duckdb.execute("FROM visit ORDER BY id") == before
+    assert in_duckdb.prepare("visit", None) == Prepared(5, 5, 0, False)
