@@ -328,7 +328,7 @@ def _on_duckdb(url: str) -> Iterator[Run]:
             yield lambda sql: connection.execute(sql).fetchall()
             connection.execute("COMMIT")
         except duckdb.Error as error:
-            raise _failed(type(error).__name__) from None
+            raise _failed(type(error).__name__, is_full="space left" in str(error)) from None
 
 
 @contextmanager
@@ -348,13 +348,16 @@ def _on_postgres(url: str) -> Iterator[Run]:
 
             yield run
     except psycopg.Error as error:
-        raise _failed(error.sqlstate or type(error).__name__) from None
+        raise _failed(error.sqlstate or type(error).__name__, is_full=error.sqlstate == "53100") from None
 
 
-def _failed(what: str) -> PolicyError:
+def _failed(what: str, *, is_full: bool) -> PolicyError:
+    """Return the error of a transaction that did not end well; `is_full`: the disk is, as the engine's text says."""
     return PolicyError(
         f"the rows could not be numbered ({what}), and nothing was changed",
-        hint="the role must own the table, or may create one beside it; a person's own key must not be NULL",
+        hint="the disk is full: a copy takes as much room as the table, and the log as much again"
+        if is_full
+        else "the role must own the table, or may create one beside it; a person's own key must not be NULL",
     )
 
 

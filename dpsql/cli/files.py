@@ -22,7 +22,7 @@ from .worker import open_session
 if TYPE_CHECKING:
     from ..backends.prepared_rows import Numbering, Prepared
     from ..budget import LedgerStore
-    from ..policy import Policy, Slices, TablePolicy
+    from ..policy import LiveSchema, Policy, Slices, TablePolicy
 
 
 @click.command()
@@ -159,7 +159,6 @@ def prepare(
     whose tables are Parquet files the copy is one more such file, written anew each time; dpsql refresh verifies it.
     """
     from ..backends.prepared_rows import numbering_of, prepare_files, what_is_copied
-    from ..backends.prepared_rows import prepare as prepare_rows
 
     policy = settings.policy()
     declared = policy.tables.get(table)
@@ -185,21 +184,42 @@ def prepare(
         file = _file_of(policy, name, where)
         done = prepare_files(policy.files, where, numbering, live, file)
     else:
-        with _ledger(settings) as ledger:  # whatever is wrong with it is said before anything is changed
-
-            def advance(done: Prepared) -> None:
-                is_read = done.was_there or (not in_place and name in policy.read_from)
-                epochs.extend([ledger.advance_epoch()] if ledger is not None and is_read else [])
-
-            url, is_copied = database or policy.database, policy.copied is not None
-            done = prepare_rows(url, numbering, live, anew=renumber, advance=None if is_copied else advance)
-            if is_copied and done.was_there:  # what is asked is another file, made as by dpsql refresh
-                epochs += _next_epoch(settings, ledger)
+        done, epochs = _in_database(
+            settings, policy, numbering, live, database or policy.database, anew=renumber
+        )
     _tell_prepared(name, done, epochs, file)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
         for line in _policy_lines(policy, declared, name, numbering, source):
             click.echo(terminal_text(line))
+
+
+def _in_database(
+    settings: CommandSettings, policy: Policy, numbering: Numbering, live: LiveSchema, url: str, *, anew: bool
+) -> tuple[Prepared, list[int]]:
+    """Number rows of a database; return what was done, and the epochs that began: where what is read is another one.
+
+    Raises PolicyError, and what is wrong with the ledger before anything is changed.
+    """
+    from ..backends.prepared_rows import Prepared, prepare
+
+    epochs, name = list[int](), live.own_name(numbering.target)
+    is_copied = policy.copied is not None  # then what is asked is another file, made as by dpsql refresh
+    with _ledger(settings) as ledger:
+
+        def advance(done: Prepared) -> None:
+            is_read = done.was_there or (not numbering.is_in_place and name in policy.read_from)
+            epochs.extend([ledger.advance_epoch()] if ledger is not None and is_read else [])
+
+        try:
+            done = prepare(url, numbering, live, anew=anew, advance=None if is_copied else advance)
+        except PolicyError as error:
+            raise _with_epoch(error, epochs) from None
+        if is_copied and done.was_there:
+            epochs += _next_epoch(settings, ledger)
+        if ledger is None and done.was_there and done != Prepared(done.rows, 0, 0, True):
+            click.echo(_NO_LEDGER, err=True)
+    return done, epochs
 
 
 def _tell_prepared(name: str, done: Prepared, epochs: Sequence[int], file: Path | None) -> None:
@@ -213,6 +233,19 @@ def _tell_prepared(name: str, done: Prepared, epochs: Sequence[int], file: Path 
         lines.append("It is another file than before: dpsql refresh verifies its numbers and records it.")
     counts = {"rows": done.rows, "came": done.came, "went": done.went, "changed": done.changed}
     say({"table": name, **counts, "epoch": epoch}, lines)
+
+
+_NO_LEDGER = (
+    "No ledger is there, so none of its answers was retired: where one is restored, run dpsql refresh."
+)
+
+
+def _with_epoch(error: PolicyError, epochs: Sequence[int]) -> PolicyError:
+    """Return what is said where the copy stayed as it was; an epoch that began before that stays begun."""
+    if not epochs:
+        return error
+    said = f"{error.message}; the dataset is at epoch {epochs[-1]} all the same, and earlier answers are asked anew"
+    return PolicyError(said, hint=error.hint)
 
 
 @contextmanager

@@ -279,6 +279,35 @@ def test_what_is_refused(owner: Owner, before: str, table: str, target: str | No
         owner.prepare(table, target)
 
 
+NAMED = (
+    'CREATE TABLE "Human" ("Id" TEXT NOT NULL, "No" INTEGER NOT NULL, PRIMARY KEY ("Id", "No")); '
+    'CREATE TABLE "My Visit" (y INTEGER NOT NULL, "V" CHAR(3) NOT NULL, "n""o" INTEGER, "Own er" TEXT, PRIMARY KEY ("V", y)); '
+    'CREATE TABLE "select" (no INTEGER PRIMARY KEY, "y" INTEGER, "vv" CHAR(3), "Id" INTEGER); '
+    """INSERT INTO "Human" VALUES ('a', 1), ('b', 1); INSERT INTO "My Visit" VALUES (1, 'x', 1, 'a'), (2, 'x', 1, 'b'); """
+    """INSERT INTO "select" VALUES (1, 1, 'x', 0), (2, 1, 'x', 0), (3, 2, 'x', 0), (4, NULL, 'x', 0)"""
+)
+
+
+def test_names_and_keys_of_every_kind(owner: Owner, tmp_path: Path) -> None:
+    """Quoted and mixed names, keys of several columns in any order, a padded text, a name that both tables have."""
+    owner.execute(NAMED)
+    text = POLICY[: POLICY.index("[tables.person]")] + (
+        '[tables.Human]\nunit = ["Id", "No"]\n'
+        "[tables.'My Visit']\nunit = { column = ['n\"o', 'Own er'], references = ['Human.No', 'Human.Id'] }\nmax_rows = 3\n"
+        "[tables.select]\nunit = { column = ['vv', 'y'], references = ['My Visit.V', 'My Visit.y'] }\nmax_rows = 3\n"
+    )
+    owner.policy = parse_policy(text.replace("DATABASE", owner.url), tmp_path / "laws.toml")
+    assert owner.prepare("My Visit", "My Copy") == Prepared(2, 2, 0, False)
+    assert owner.prepare("select", "Copy") == Prepared(3, 3, 0, False)
+    found = 'SELECT no, "Own er", "n""o", n FROM "Copy" ORDER BY "Own er", n'
+    assert [(*rest, n) for _, *rest, n in owner.execute(found)] == [("a", 1, 1), ("a", 1, 2), ("b", 1, 1)]
+    owner.execute("""UPDATE "My Visit" SET "Own er" = 'b' WHERE y = 1""")
+    owner.execute("""INSERT INTO "select" VALUES (9, 2, 'x', 5)""")
+    assert owner.prepare("select", "Copy") == Prepared(4, 3, 2, True)
+    assert owner.prepare("select", "Copy") == Prepared(4, 0, 0, True)
+    assert {(one, n) for _, one, _, n in owner.execute(found)} == {("b", n) for n in range(1, 5)}
+
+
 def test_without_a_key_nothing_is_found_again(owner: Owner) -> None:
     owner.prepare("loose")
     assert sorted(owner.execute("SELECT owner, n FROM copy")) == [(1, 1), (1, 2), (2, 1)]

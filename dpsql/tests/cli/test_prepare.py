@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
+from dpsql.backends import prepared_rows
+from dpsql.backends.prepared_rows import Prepared
 from dpsql.cli.application import program
+from dpsql.errors import PolicyError
 from dpsql.tests.support.postgres_server import PostgresServer
 
 POLICY = """
@@ -268,6 +272,27 @@ def test_a_ledger_that_cannot_be_written_leaves_the_copy_as_it_was(
     assert refused.exit_code == 7, refused.output
     assert execute(copied, "FROM visit_prepared ORDER BY ALL") == before
     assert refreshed(copied) == told("visit_prepared", 190, 0, 10, 0, 2)
+
+
+def test_a_copy_that_stayed_as_it_was_behind_an_epoch(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the disk is full when the transaction ends: what was drawn is asked anew, and never of other rows."""
+
+    def fails(*_: object, advance: Callable[[Prepared], None], **__: object) -> None:
+        advance(Prepared(1, 1, 0, True))
+        raise PolicyError("the rows could not be numbered")
+
+    monkeypatch.setattr(prepared_rows, "prepare", fails)
+    refused = run(copied, "prepare", "visit")
+    assert refused.exit_code == 5
+    assert "the dataset is at epoch 2 all the same" in " ".join(refused.output.split())
+
+
+def test_where_the_ledger_is_lost_its_answers_are_told_of(copied: Path) -> None:
+    for name in ("data-ledger.db", "data-ledger.db.log"):
+        copied.with_name(name).unlink()
+    assert "No ledger" not in run(copied, "prepare", "visit").output, "nothing changed"
+    execute(copied, "DELETE FROM visit WHERE id < 10")
+    assert "where one is restored, run dpsql refresh" in run(copied, "prepare", "visit").output
 
 
 @pytest.mark.parametrize(
