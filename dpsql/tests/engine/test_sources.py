@@ -13,11 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from dpsql import Session
+from dpsql.backends import open_backend
 from dpsql.cli.application import program
 from dpsql.engine.dataset import Dataset
 from dpsql.engine.ledgers import open_ledger
 from dpsql.errors import LedgerError, Refusal
-from dpsql.policy import load_policy
+from dpsql.plan.planner import PrivacyParameters, plan_text
+from dpsql.plan.privacy import contradiction
+from dpsql.policy import build_catalog, load_policy
 from dpsql.release import facts
 from dpsql.testing.injected_noise import ZeroNoise
 from dpsql.tests.laws.planting import plant
@@ -214,3 +217,47 @@ def test_the_commands_have_the_policys_name(copied: Place) -> None:
     assert "FAIL" not in copied.run("audit", "--sql", "SELECT g, COUNT(*) FROM visit GROUP BY g")
     assert "are verified" in copied.run("audit", "--fuzz", "20")
     assert copied.run("verify").count("FAIL") == 0
+
+
+# --- what the database proves is proved of its own tables ----------------------------------------------------------
+
+PROVED = """
+CREATE TABLE person (id INTEGER PRIMARY KEY);
+CREATE TABLE ward (g INTEGER PRIMARY KEY);
+CREATE TABLE ward_2 (g INTEGER PRIMARY KEY);
+CREATE TABLE item (owner INTEGER NOT NULL, ward INTEGER NOT NULL REFERENCES ward (g));
+INSERT INTO person VALUES (1);
+INSERT INTO ward VALUES (1), (2);
+INSERT INTO ward_2 VALUES (2);
+INSERT INTO item VALUES (1, 1), (1, 2);
+"""
+ITEM = '[tables.item]\nunit = { column = "owner", references = "person.id" }\nmax_rows = 3\ncolumns = { ward = {} }\n'
+WITHOUT = "SELECT COUNT(*) FROM item LEFT JOIN ward ON ward.g = item.ward WHERE ward.g IS NULL"
+
+
+def is_counted(folder: Path, ward: str) -> bool:
+    """Return whether items without a ward are counted, and not proved to be none."""
+    path = folder / "proved.duckdb"
+    path.unlink(missing_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(PROVED)
+    place = Place(folder / "proved.toml", f"duckdb:{path}")
+    place.write(ward + ITEM)
+    policy = load_policy(place.path)
+    backend = open_backend(policy.database, policy.read_from)
+    with backend.snapshot() as snapshot:
+        catalog = build_catalog(policy, snapshot.schema())
+    backend.close_idle()
+    privacy = PrivacyParameters.of(policy, policy.defaults.epsilon, None)
+    (release,) = plan_text(WITHOUT, catalog, privacy).releases
+    return not release.is_empty
+
+
+def test_no_foreign_key_of_another_table_proves_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each item has a ward in the database's own table, and one has none in the other."""
+    assert not is_counted(tmp_path, WARD.replace('source = "ward_2"\n', ""))
+    assert is_counted(tmp_path, WARD)
+    plant(monkeypatch, contradiction._is_always_matched, ("parent.table.place", "parent.table.path"))
+    assert not is_counted(tmp_path, WARD), "the test tells it"

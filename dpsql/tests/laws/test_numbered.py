@@ -17,6 +17,7 @@ import pytest
 
 from dpsql.plan import planner
 from dpsql.plan.backend_sql.print_source import SourcePrinter
+from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
 from dpsql.plan.measures.measurements import Measurement
 from dpsql.plan.privacy import ownership
 from dpsql.policy import Accounting, Neighbours, Policy, parse_policy, units
@@ -181,9 +182,9 @@ def prepared(folder: Path, seed: int) -> People:
 
 def opened(
     folder: Path, engine: PostgresServer | None = None, *, replace_one: bool = False, together: int = 1,
-    zcdp: bool = False, schema: str = SCHEMA,
+    zcdp: bool = False, schema: str = SCHEMA, text: str = POLICY,
 ) -> Iterator[World]:  # fmt: skip
-    policy: Policy = parse_policy(POLICY, folder / "laws.toml")
+    policy: Policy = parse_policy(text, folder / "laws.toml")
     privacy = replace(
         policy.privacy,
         neighbours=Neighbours.REPLACE_ONE if replace_one else Neighbours.ADD_REMOVE,
@@ -234,6 +235,50 @@ def test_no_claim_is_passed(adding: World, seed: int) -> None:
 def test_no_claim_is_passed_by_what_was_prepared(adding: World, tmp_path: Path, seed: int) -> None:
     people = prepared(tmp_path, seed)
     check(adding, BY_NUMBER, people, [people.without(one) for one in (1, 2, 3)])
+
+
+# --- a table that the database calls otherwise ------------------------------------------------------------------
+
+
+def put_elsewhere(connection: duckdb.DuckDBPyConnection, people: People, order: int = 0) -> None:
+    """Put rows into the copy; the table whose name it has in the policy holds them too, all under one number."""
+    put(connection, people, order)
+    connection.execute(
+        "DELETE FROM visit_prepared; INSERT INTO visit_prepared FROM visit; UPDATE visit SET n = 1"
+    )
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    loose = SCHEMA.replace("minutes INTEGER, PRIMARY KEY (owner, n)", "minutes INTEGER")
+    (key,) = (line for line in SCHEMA.splitlines() if "TABLE visit" in line)
+    text = POLICY.replace("[tables.visit]", '[tables.visit]\nsource = "visit_prepared"')
+    yield from opened(
+        tmp_path_factory.mktemp("elsewhere"),
+        schema=loose + ";" + key.replace("visit", "visit_prepared"),
+        text=text,
+    )
+
+
+ELSEWHERE = (
+    *BY_NUMBER[:4],
+    BY_WEIGHT[0],
+    "SELECT p.city, COUNT(*) FROM visit v JOIN person p ON p.id = v.owner GROUP BY p.city",
+)
+
+
+def test_no_claim_is_passed_under_another_name(elsewhere: World) -> None:
+    people = heavy()
+    assert [verdict(elsewhere, sql) for sql in ELSEWHERE] == [""] * len(ELSEWHERE)
+    assert worst_losses(put_elsewhere, elsewhere, ELSEWHERE, people, [people.without(1)])[:2] == [1, 1]
+
+
+def test_mutant_read_the_table_of_the_policys_name(elsewhere: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, DuckDBDialect.table, ("table.place", "table.path"))
+    people = heavy()
+    assert verdict(elsewhere, COUNT) != ""
+    with pytest.raises(AssertionError):
+        worst_losses(put_elsewhere, elsewhere, (COUNT,), people, [people.without(1)])
 
 
 @pytest.mark.parametrize("how", ["replace", "together", "zcdp"])
