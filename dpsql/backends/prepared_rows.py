@@ -37,6 +37,7 @@ from ..errors import PolicyError
 from ..plan.dialects.quote import identifier, table_name, text
 from ..policy.catalog import table_key
 from ..policy.live_schema import LiveSchema, LiveTable
+from ..policy.load_tables import is_name
 from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
 from ..policy.units import build_unit, find_live_table
 from ..records import dataclass
@@ -128,6 +129,11 @@ def numbering_of(
         key for key in (table.primary_key, table.asserted, *table.unique) if key and _is_whole(table, key)
     ]
     path = table.path
+    if target is not None and (not is_name(target) or live.written_path(target) == path):
+        raise PolicyError(
+            f'{where}: a copy is another table than "{live.own_name(path)}"',
+            hint='name one with --into, "<table>" or "<schema>.<table>"; --in-place makes no copy',
+        )
     return Numbering(
         live.dialect,
         path,

@@ -469,7 +469,7 @@ def _find_root(top: Section, read: ReadTables) -> str | None:
     roots = [name for name, unit in units if unit.references is None and not unit.is_row]
     roots += [name for name, unit in units if unit.is_row]
     if not roots and read.undecided:
-        raise top.error(NO_UNIT, "tables", read.undecided[0])
+        raise top.error(NO_UNIT, "tables", next(iter(read.undecided)))
     if not roots and read.broken:
         return None
     if not roots:

@@ -50,11 +50,12 @@ _WIDEST_STEP = Fraction(10**150)
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The declared tables by name, in the file's order; the names of those that say no unit, neither public nor private
-    yet; of those that are wrong, of which it is noted why; and the views. Each is in one of the four."""
+    """The declared tables by name, in the file's order; those that say no unit, neither public nor private yet, with
+    their sources or names; the names of those that are wrong, of which it is noted why; and the views. Each is in one
+    of the four."""
 
     tables: dict[str, TablePolicy]
-    undecided: tuple[str, ...] = ()
+    undecided: dict[str, str] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     views: dict[str, ViewPolicy] = field(default_factory=dict)
 
@@ -64,22 +65,23 @@ def read_tables(top: Section) -> ReadTables:
     section = top.section("tables") or Section(top.source, {}, found=top.found)
     tables: dict[str, TablePolicy] = {}
     views: dict[str, ViewPolicy] = {}
-    undecided, broken = [], []
+    undecided: dict[str, str] = {}
+    broken = []
     for name in section.names():
         before = len(section.found)
         declared = section.attempt(partial(_read_named, section, name))
         if isinstance(declared, ViewPolicy):
             views[name] = declared
-        elif declared is not None:
+        elif isinstance(declared, TablePolicy):
             tables[name] = declared
-        elif len(section.found) == before:
-            undecided.append(name)
+        elif declared is not None and len(section.found) == before:
+            undecided[name] = declared
         else:
             broken.append(name)
-    return ReadTables(tables, tuple(undecided), tuple(broken), views)
+    return ReadTables(tables, undecided, tuple(broken), views)
 
 
-def _read_named(section: Section, name: str) -> TablePolicy | ViewPolicy | None:
+def _read_named(section: Section, name: str) -> TablePolicy | ViewPolicy | str:
     table = section.section(name)
     assert table is not None, "the key was just listed"
     if not is_name(name):
@@ -115,8 +117,8 @@ def _read_columns(section: Section) -> tuple[ColumnPolicy, ...]:
     return tuple(column for column in found if column is not None)
 
 
-def _read_table(name: str, section: Section) -> TablePolicy | None:
-    """Return a table that is public or says its unit; None for one that is right but for that."""
+def _read_table(name: str, section: Section) -> TablePolicy | str:
+    """Return a table that is public or says its unit; its source, or its name, of one that is right but for that."""
     unit = _read_unit(section)
     is_public = section.flag("public")
     if is_public and unit is not None:
@@ -135,7 +137,7 @@ def _read_table(name: str, section: Section) -> TablePolicy | None:
     is_hidden = bool(section.flag("hidden"))
     section.attempt(section.finish)
     if unit is None and not is_public:
-        return None
+        return source[0] if source else name
     return TablePolicy(
         name,
         unit,

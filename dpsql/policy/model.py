@@ -401,7 +401,8 @@ class Policy:
     as it is written in the file. `root`: the name of the one table whose rows are the privacy units.
     `views`: the declared views by name, none of which is among `tables`.
     `is_copied`: a copy of the DuckDB file is asked, not the file itself.
-    `undecided`: declared tables that are neither public nor say their unit. They are not among `tables`, and
+    `undecided`: declared tables that are neither public nor say their unit, with their sources. They are not among
+    `tables`, and
     no catalog is built while there are any: the live foreign keys are needed to tell the owner the choice.
     `has_previews`: a look at people's rows is answered with their columns, and no row (soundness.md 1.16).
     `groups`: what members of a directory's or an issuer's groups may spend and see, who are no analysts by name; of
@@ -421,7 +422,7 @@ class Policy:
     tables: Mapping[str, TablePolicy]
     analysts: Mapping[str, Analyst]
     server: ServerPolicy
-    undecided: tuple[str, ...] = ()
+    undecided: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, ViewPolicy] = field(default_factory=dict)
     has_previews: bool = True
     is_copied: bool = False
@@ -469,7 +470,7 @@ class Policy:
         if self.files is not None:
             return {}
         names = {name: table.source[0] for name, table in self.tables.items() if table.source}
-        names |= {name: view.source for name, view in self.views.items()}
+        names |= {name: view.source for name, view in self.views.items()} | dict(self.undecided)
         return {name: source for name, source in names.items() if name != source}
 
     def origin(self, name: str) -> str:

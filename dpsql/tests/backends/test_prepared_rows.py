@@ -271,6 +271,8 @@ def test_a_row_whose_way_leads_elsewhere_is_put_in_anew(owner: Owner) -> None:
         ("ALTER TABLE visit ADD COLUMN n INTEGER", "visit", "copy", 'a column "n" already'),
         ("SELECT 1", "person", "copy", "a person has one row here"),
         ("SELECT 1", "item", None, "own key does not stand in its rows"),
+        ("SELECT 1", "visit", "visit", 'a copy is another table than "visit"'),
+        ("SELECT 1", "visit", "a.b.c", "a copy is another table"),
     ],
 )
 def test_what_is_refused(owner: Owner, before: str, table: str, target: str | None, said: str) -> None:

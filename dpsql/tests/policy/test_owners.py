@@ -191,7 +191,7 @@ def test_without_a_unit_and_a_way(bank: LiveSchema, table: str) -> None:
 def test_a_table_without_a_unit_is_never_among_the_tables() -> None:
     policy = policy_from(BASE + ACCOUNT + "[tables.transfer]\npublic = false\n")
     assert list(policy.tables) == ["student", "account"]
-    assert policy.undecided == ("transfer",)
+    assert policy.undecided == {"transfer": "transfer"}
 
 
 def test_what_stands_in_a_table_without_a_unit_is_read_all_the_same() -> None:

@@ -120,6 +120,11 @@ def test_what_the_database_does_not_have(live: LiveSchema, source: str, said: st
     assert said in "\n".join(found), found
 
 
+def test_whose_rows_are_not_said_yet_is_asked_of_the_source(live: LiveSchema) -> None:
+    found = problems('[tables.calls]\nsource = "visit"\n', live)
+    assert 'tables.calls: has no unit, and "owner" leads to an owner' in "\n".join(found)
+
+
 def test_a_key_of_the_table_that_was_copied_is_none_of_the_copys(live: LiveSchema) -> None:
     """Items refer to the visits of the database, and the policy's are others."""
     item = '[tables.item]\nunit = { column = "visit_id", references = "visit.id" }\nmax_rows = 3\n'
