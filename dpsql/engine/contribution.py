@@ -362,8 +362,9 @@ def _lines_of_two(release: ReleasePlan, lookup: Lookup) -> Iterator[str]:
     rows = release.release.rows
     own, other = (rows.items[place].source.shown_name for place in (lookup.place, lookup.other))
     yield (
-        f'rows of two people: at most {counted(lookup.first, "row")} of "{own}" of a person, and of those joined at '
-        f'most {lookup.most} that point at a person through "{other}"'
+        f'rows of two people: at most {counted(lookup.first, "row")} of "{own}" of a person'
+        f"{_numbers_of_two(rows, lookup)}, "
+        f'and of those joined at most {lookup.most} that point at a person through "{other}"'
     )
     yield (
         f"  one person leaving: {lookup.apart} = 2 x {lookup.first} + {lookup.most} rows at most ({lookup.first} out "
@@ -377,6 +378,11 @@ def _lines_of_two(release: ReleasePlan, lookup: Lookup) -> Iterator[str]:
             f"of {counted(lookup.most, 'row')}"
         )
     yield f"  {_hidden_of_two(own)}"
+
+
+def _numbers_of_two(rows: OwnedRows, lookup: Lookup) -> str:
+    """Return which numbers the rows of who points have, where they are kept by these."""
+    return "" if rows.items[lookup.place].source.number is None else f", numbered 1 to {lookup.first}"
 
 
 def _hidden_of_two(name: str) -> str:
@@ -457,8 +463,9 @@ def contribution_notes(release: ReleasePlan, known: Known) -> Iterator[BoundNote
     if rows.lookup is not None:
         name = rows.items[rows.lookup.place].source.shown_name
         yield BoundNote(
-            f'of "{name}" a person counts with at most {counted(rows.lookup.first, "row")}, and of those joined at '
-            f"most {rows.lookup.most} that point at one person; {_UNBOUNDED}; {_hidden_of_two(name)}"
+            f'of "{name}" a person counts with at most {counted(rows.lookup.first, "row")}'
+            f"{_numbers_of_two(rows, rows.lookup)}, and of those joined at most {rows.lookup.most} that point at one "
+            f"person; {_UNBOUNDED}; {_hidden_of_two(name)}"
         )
         return
     if bounds := bounds_of(release, f' of "{rows.shown_name}"'):

@@ -793,7 +793,7 @@ class Relations:
         while True:
             done = self.closure(joined, told)[1]
             left = [one for one in left if one not in done]
-            sizes = {one: most for one in left if (most := self._size(one, joined)) is not None}
+            sizes = {one: most for one in left if (most := self.size(one, joined)) is not None}
             if not left or not sizes:
                 return None if left else total
 
@@ -805,7 +805,7 @@ class Relations:
             told += self.columns(best).values()
             left.remove(best)
 
-    def _size(self, source: Term, joined: Joined) -> int | None:
+    def size(self, source: Term, joined: Joined) -> int | None:
         """The most rows of an owner that a source has in a block; one without a match counts as one."""
         if source.args[0].op == "full" or (rows := self.rows(source.args[0])).public:
             return None

@@ -289,7 +289,7 @@ def _fan_of_one(relations: Relations, joined: Joined, own: Sequence[Term]) -> in
     if any(relations.identities(source) for source, _ in outer):
         raise Refused("lookup: right sides of LEFT JOINs are public")
     for source in own:
-        most = relations.rows(source.args[0]).mult
+        most = relations.size(source, joined)
         _, told = relations.closure(joined, relations.columns(source).values())
         if most is not None and told | {source} == set(sources):
             return most

@@ -379,7 +379,8 @@ def _owners_of(items: tuple[Item, ...], classes: Classes) -> list[list[int]]:
 def _of_two(
     private: PrivateBlock, lookup: Lookup, pointed: Sequence[int], catalog: Catalog, position: Position | None
 ) -> OwnedRows:
-    """Return rows of two people: each owner's first rows, before what these point at is looked up (1.38).
+    """Return rows of two people: each owner's first rows, or numbered ones, before what they point at is looked up
+    (1.38).
 
     `pointed`: the sources of the one who is pointed at, whose the rows are from there on.
     """
@@ -393,9 +394,9 @@ def _of_two(
         lambda one: _with_owner((Item(one),), catalog),
         position,
     )
-    start = fields_in(private.items)[lookup.place].start
-    by = lookup.key[0].index - start if lookup.is_spread else None
-    cut = replace(cut, source=replace(cut.source, by=by, number=None))
+    if lookup.is_spread and cut.source.number is None:
+        start = fields_in(private.items)[lookup.place].start
+        cut = replace(cut, source=replace(cut.source, by=lookup.key[0].index - start))
     items[lookup.place] = cut
     whole, links, owner = _with_owner(tuple(items), catalog, set(pointed))
     return OwnedRows(

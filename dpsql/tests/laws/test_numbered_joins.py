@@ -1,6 +1,7 @@
 """L1 and L9 for joins of tables whose rows are numbered within a person (soundness.md 1.39).
 
-A person has at most 2 purchases that count, 3 items and 4 visits. Numbers are whatever the constraints admit.
+A person has at most 2 purchases that count, 3 items, 4 visits and 2 votes on anybody's purchases, of whom 3 count of
+whose purchases they are. Numbers are whatever the constraints admit.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ CREATE TABLE purchase (owner INTEGER NOT NULL, n INTEGER NOT NULL, id INTEGER PR
 CREATE TABLE item (owner INTEGER NOT NULL, n INTEGER NOT NULL, purchase INTEGER, g INTEGER, price INTEGER, UNIQUE (owner, n));
 CREATE TABLE visit (owner INTEGER NOT NULL, n INTEGER NOT NULL, g INTEGER, kind INTEGER, UNIQUE (owner, n));
 CREATE TABLE note (owner INTEGER, g INTEGER);
+CREATE TABLE vote (owner INTEGER NOT NULL, n INTEGER NOT NULL, purchase INTEGER, kind INTEGER, UNIQUE (owner, n));
 CREATE TABLE kind (no INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE tag (g INTEGER, word TEXT);
 INSERT INTO kind VALUES (0, 'a'), (1, 'b'), (2, 'b');
@@ -73,6 +75,12 @@ columns = { g = { values = [0, 1, 2] }, kind = { bounds = [0, 2] } }
 unit = { column = "owner", references = "person.id" }
 max_rows = 2
 columns = { g = { values = [0, 1, 2] } }
+[tables.vote]
+unit = { column = "owner", references = "person.id" }
+row_number = "n"
+max_rows = 2
+also = [{ column = "purchase", references = "purchase.id", max_rows = 3 }]
+columns = { kind = { values = [0, 1, 2] } }
 [tables.kind]
 public = true
 columns = { name = { values = ["a", "b"] } }
@@ -119,6 +127,13 @@ CUT = {
     "SELECT COUNT(*) FROM item i JOIN note m ON m.owner = i.owner": 6,
 }
 """What is weighed once it is joined, a table of which is cut by its numbers before."""
+VOTED = "FROM vote v JOIN purchase p ON p.id = v.purchase"
+OF_TWO = (
+    f"SELECT COUNT(*) {VOTED}",
+    f"SELECT p.day, COUNT(*) {VOTED} GROUP BY p.day",
+    f"SELECT v.kind, COUNT(*) {VOTED} WHERE p.day = 0 GROUP BY v.kind",
+)
+"""Rows of two people: who votes, and whose the purchase is."""
 OTHER = (
     "SELECT SUM(c) FROM (SELECT i.owner, COUNT(*) AS c FROM item i JOIN visit v ON v.owner = i.owner GROUP BY i.owner) "
     "t WHERE c BETWEEN 0 AND 12",
@@ -144,6 +159,7 @@ class People:
     item: Rows = ()
     visit: Rows = ()
     note: Rows = ()
+    vote: Rows = ()
 
     def without(self, one: int) -> People:
         """Return the database without a person's rows."""
@@ -178,6 +194,7 @@ def heavy(first: int = -4) -> People:
         (*items, *((one, 2, one, one % 3, 4) for one in others)),
         (*visits, *((one, 3, one % 3, 0) for one in others)),
         (*((1, 0) for _ in range(5)), (2, 1), (None, 2)),
+        (*((1, n, 2 + n % 7, 0) for n in numbers), *((one, 1, 100 + numbers[0], 1) for one in others)),
     )
 
 
@@ -201,6 +218,7 @@ def random_people(seed: int) -> People:
         numbered(lambda _: (value(*range(12), 999), value(0, 1, 2, 7), value(-9, 0, 4)), 24),
         numbered(lambda _: (value(0, 1, 2), value(0, 1, 2, 9)), 24),
         tuple((value(1, 1, 2), value(0, 1)) for _ in range(draw.randrange(6))),
+        numbered(lambda _: (value(*range(12), 999), value(0, 1, 2, 9)), 30),
     )
 
 
@@ -251,6 +269,20 @@ def test_what_is_weighed_is_cut_by_number_before(adding: World, sql: str) -> Non
     assert verdict(adding, sql) == ""
 
 
+@pytest.mark.parametrize("sql", OF_TWO)
+def test_who_points_is_cut_by_number(adding: World, sql: str) -> None:
+    (release,) = adding.plan(sql).releases
+    assert '"n" BETWEEN 1 AND 2)' in texts_of(release)
+    assert release.bounding.of_two == (2, 3)
+    assert next(contribution_lines(release)) == (
+        'rows of two people: at most 2 rows of "vote" of a person, numbered 1 to 2, and of those joined at most 3 that '
+        'point at a person through "purchase"'
+    )
+    assert verdict(adding, sql) == ""
+    (filtered,) = adding.plan(f"SELECT COUNT(*) {VOTED} WHERE v.kind = 1").releases
+    assert "BETWEEN 1 AND" not in texts_of(filtered)
+
+
 @pytest.mark.parametrize("sql", [*OTHER, *FILTERED])
 def test_other_forms_are_verified(adding: World, sql: str) -> None:
     assert all(release.bounding.numbered is None for release in adding.plan(sql).releases)
@@ -272,13 +304,13 @@ def test_the_claims_are_reached(adding: World) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_no_claim_is_passed(adding: World, seed: int) -> None:
     people = random_people(seed)
-    statements = (*TOGETHER, *FIRST, *CUT, *OTHER, *FILTERED)
+    statements = (*TOGETHER, *FIRST, *CUT, *OF_TWO, *OTHER, *FILTERED)
     check(adding, statements, people, [people.without(one) for one in (1, 2, 3, 9)])
 
 
 @pytest.mark.parametrize("how", ["replace", "together", "zcdp"])
 def test_other_promises_hold(tmp_path: Path, how: str) -> None:
-    people, statements = heavy(), (*TOGETHER, *FIRST)
+    people, statements = heavy(), (*TOGETHER, *FIRST, *OF_TWO)
     for made in opened(
         tmp_path, replace_one=how == "replace", together=2 if how == "together" else 1, zcdp=how == "zcdp"
     ):
@@ -356,6 +388,11 @@ def test_leave_out_one_bound(adding: World, monkeypatch: Patch, table: str) -> N
         ),
     )
     falls(adding, BY_G, heavy())
+
+
+def test_leave_out_the_bound_of_who_points(adding: World, monkeypatch: Patch) -> None:
+    plant(monkeypatch, SourcePrinter._cut, ("Numbered(0, cut.number), most", "Numbered(0, cut.number), 99"))
+    falls(adding, OF_TWO[0], heavy(1))
 
 
 def test_read_one_more(adding: World, monkeypatch: Patch) -> None:
