@@ -179,6 +179,11 @@ def what_is_copied(
             f"true, and run dpsql prepare on that one, --into {source}"
         )
         live, base = live.as_called(called), live.table(live.written_path(name))
+        if any(path == live.written_path(name) for path, _ in live.unreadable):
+            raise PolicyError(
+                f'{where}: this role may not read "{name}", which is copied',
+                hint="name one that may, with --database",
+            )
         if base is None:
             raise PolicyError(f'{where}: the database has no table "{name}" to be copied', hint=hint)
         assert declared.unit is not None, "rows of people are numbered"

@@ -91,6 +91,17 @@ def test_a_copy_that_the_policys_role_may_not_read_yet(postgres: PostgresServer,
         made = run(path, "prepare", "visit", "--database", postgres.url(name))
         assert made.exit_code == 0, made.output
         assert made.stdout.startswith(f"visit_prepared: 3 rows, {came} of them numbered now, 0 gone")
+    with postgres.admin(name) as connection:
+        connection.execute(f"GRANT SELECT ON visit_prepared TO {name}_reader")
+        connection.execute(f"REVOKE SELECT ON visit FROM {name}_reader; INSERT INTO visit VALUES (4, 2, 'b')")
+    path.write_text(path.read_text().replace("[tables.visit]", COPIED))
+    assert run(path, "check").exit_code == 0, "the policy's role reads the copy alone"
+    assert run(path, "budget", "create").exit_code == 0
+    assert 'this role may not read "visit"' in run(path, "prepare", "visit").output
+    again = run(path, "prepare", "visit", "--database", postgres.url(name), "--json")
+    assert json.loads(again.stdout) == told("visit_prepared", 4, 1, 0, 0, 2)
+    assert run(path, "query", "SELECT ward, COUNT(*) FROM visit GROUP BY ward").exit_code == 0
+    assert "No ledger" not in again.output
     postgres.drop_database(name)
 
 
