@@ -259,9 +259,10 @@ def prepare(
 ) -> Prepared:
     """Number the rows, all in one transaction: those that came since the copy was made, or all, `anew`.
 
-    `url`: of the database, under a role that may write. `advance`: called before the transaction ends, where the table
-    is another one than before, and while nobody reads it: so no draw of what it was is stored behind that, and none of
-    what it is before. Raises PolicyError, and as `advance`: nothing was changed then.
+    `url`: of the database, under a role that may write. `advance`: called before the transaction ends, while nobody
+    reads the table: so no draw of what it was is stored behind that, and none of what it is before. It is called
+    whether rows are others or not, which nobody is to be told. Raises PolicyError, and as `advance`: nothing was
+    changed then.
     """
     there = live.table(numbering.target)
     if there is not None and not numbering.is_in_place and not _is_copy(there, numbering):
@@ -287,14 +288,13 @@ def prepare(
             )
     open_ = _on_duckdb if numbering.dialect == "duckdb" else _on_postgres
     with open_(url) as run:
-        by_steps = False
         if numbering.is_in_place:
             done = _in_place(run, numbering, there)
         elif there is None or anew:
             done = _all_anew(run, numbering, there is not None, is_alike=is_alike)
         else:
-            done, by_steps = _by_steps(run, numbering), True
-        if advance is not None and not (by_steps and done == Prepared(done.rows, 0, 0, True)):
+            done = _by_steps(run, numbering)
+        if advance is not None:
             if numbering.dialect == "postgres":  # a DuckDB file that is written is read by nobody
                 run(f"LOCK TABLE {table_name(numbering.target)} IN ACCESS EXCLUSIVE MODE")
             advance(done)

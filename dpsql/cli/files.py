@@ -197,11 +197,11 @@ def prepare(
 def _in_database(
     settings: CommandSettings, policy: Policy, numbering: Numbering, live: LiveSchema, url: str, *, anew: bool
 ) -> tuple[Prepared, list[int]]:
-    """Number rows of a database; return what was done, and the epochs that began: where what is read is another one.
+    """Number rows of a database; return what was done, and the epochs that began: where what is numbered may be read.
 
     Raises PolicyError, and what is wrong with the ledger before anything is changed.
     """
-    from ..backends.prepared_rows import Prepared, prepare
+    from ..backends.prepared_rows import prepare
 
     epochs, name = list[int](), live.own_name(numbering.target)
     is_copied = policy.copied is not None  # then what is asked is another file, made as by dpsql refresh
@@ -217,7 +217,7 @@ def _in_database(
             raise _with_epoch(error, epochs) from None
         if is_copied and done.was_there:
             epochs += _next_epoch(settings, ledger)
-        if ledger is None and done.was_there and done != Prepared(done.rows, 0, 0, True):
+        if ledger is None and done.was_there:
             click.echo(_NO_LEDGER, err=True)
     return done, epochs
 

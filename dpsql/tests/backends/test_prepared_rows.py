@@ -497,9 +497,9 @@ def test_an_epoch_begins_while_nobody_reads_the_copy(on_postgres: Owner) -> None
             on_postgres.execute("SET lock_timeout = '50ms'; LOCK TABLE copy IN ACCESS SHARE MODE")
         seen.append(done)
 
-    for came in (Prepared(4, 0, 1, True), Prepared(4, 0, 0, True)):
-        assert on_postgres.prepare("visit", advance=advance) == came
-    assert seen == [Prepared(4, 0, 1, True)], "an epoch for each change of the copy"
+    assert on_postgres.prepare("visit", advance=advance) == Prepared(4, 0, 1, True)
+    assert on_postgres.prepare("visit", advance=advance) == Prepared(4, 0, 0, True)
+    assert seen == [Prepared(4, 0, 1, True), Prepared(4, 0, 0, True)], "whether it finds other rows or not"
 
 
 def test_what_fails_as_an_epoch_begins_leaves_the_copy_as_it_was(owner: Owner) -> None:

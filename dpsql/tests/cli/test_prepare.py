@@ -198,15 +198,14 @@ def refreshed(policy: Path) -> object:
 
 
 def test_it_is_brought_to_the_rows_of_the_table_that_was_copied(copied: Path) -> None:
-    """A new epoch exactly where the copy is another one."""
-    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 0, None)
+    """Each run is an epoch, whatever it finds: whoever asks again for a free answer learns nothing of the rows."""
+    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 0, 2)
     execute(copied, "UPDATE visit SET ward = 'b' WHERE id < 4")
-    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 2, 2)
+    assert refreshed(copied) == told("visit_prepared", 200, 0, 0, 2, 3)
     execute(copied, "DELETE FROM visit WHERE id < 10; INSERT INTO visit VALUES (1000, 1, 'a')")
-    assert refreshed(copied) == told("visit_prepared", 191, 1, 10, 0, 3)
-    assert refreshed(copied) == told("visit_prepared", 191, 0, 0, 0, None)
+    assert refreshed(copied) == told("visit_prepared", 191, 1, 10, 0, 4)
     execute(copied, "DROP TABLE visit_prepared")
-    assert refreshed(copied) == told("visit_prepared", 191, 191, 0, 0, 4), "it is read, and was made anew"
+    assert refreshed(copied) == told("visit_prepared", 191, 191, 0, 0, 5), "it is read, and was made anew"
 
 
 def test_the_column_of_numbers_is_the_policys(policy: Path) -> None:
@@ -301,8 +300,6 @@ def test_a_copy_that_stayed_as_it_was_behind_an_epoch(copied: Path, monkeypatch:
 def test_where_the_ledger_is_lost_its_answers_are_told_of(copied: Path) -> None:
     for name in ("data-ledger.db", "data-ledger.db.log"):
         copied.with_name(name).unlink()
-    assert "No ledger" not in run(copied, "prepare", "visit").output, "nothing changed"
-    execute(copied, "DELETE FROM visit WHERE id < 10")
     assert "where one is restored, run dpsql refresh" in run(copied, "prepare", "visit").output
 
 

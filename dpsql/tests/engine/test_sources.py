@@ -209,7 +209,8 @@ def test_no_answer_has_the_databases_name(copied: Place, sql: str) -> None:
 
 def test_the_commands_have_the_policys_name(copied: Place) -> None:
     assert copied.run("check", "--data").startswith("names.toml: dataset visits")
-    assert "visit_prepared" not in copied.run("tables")
+    assert '"visit"' in copied.run("query", "--json", "SHOW TABLES")
+    assert "visit_prepared" not in copied.run("query", "SHOW TABLES") + copied.run("query", "DESCRIBE visit")
     copied.count()
     assert "visit_prepared" not in copied.run("budget", "show")
     assert "visit_prepared" not in copied.run("budget", "log")
