@@ -298,7 +298,7 @@ def _policy_lines(
     shown = policy.origin(declared.name) if declared.is_hidden else declared.name
     yield f"In the policy, in place of what it says of {shown}:" if is_moved else "In the policy:"
     yield f"  [tables.{quote_key(name if source else shown)}]"
-    if source or is_moved:
+    if source or name != shown:
         yield f"  source = {quote_text(source or name)}"
     yield f"  {line}"
     if source:

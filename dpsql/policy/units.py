@@ -158,10 +158,11 @@ def find_live_table(where: str, name: str, live: LiveSchema) -> LiveTable:
     if table is None:
         known = [live.own_name(table.path) for table in live.tables if table.unusable is None]
         raise PolicyError(f'{where}: the database has no table "{origin}"{suggest(origin, known)}')
-    if live.own_name(table.path) != origin:
-        raise PolicyError(
-            f'{where}: "{live.default_schema}" is the default schema; write {table.path[1]} alone'
-        )
+    for written in (name, origin):
+        if live.own_name(path := live.written_path(written)) != written:
+            raise PolicyError(
+                f'{where}: "{live.default_schema}" is the default schema; write {path[1]} alone'
+            )
     if table.unusable is not None:
         raise PolicyError(f"{where}: {table.unusable}")
     return table

@@ -11,6 +11,7 @@ from dpsql.errors import PolicyError
 from dpsql.plan.views import build_catalog, build_views
 from dpsql.policy import LiveSchema, Policy, check, parse_policy
 from dpsql.policy.units import whose_of
+from dpsql.system_catalog.objects import Objects
 from dpsql.tests.support.duckdb_pool import empty_duckdb
 
 SCHEMA = """
@@ -144,6 +145,14 @@ def test_a_key_of_the_table_that_was_copied_is_none_of_the_copys(live: LiveSchem
 def test_a_public_table_that_leads_to_people_over_the_table_that_was_copied(live: LiveSchema) -> None:
     found = check(policy_of(COPY + "[tables.ward]\npublic = true\n"), live).warnings
     assert 'is public, and "visit_id" leads to the private table person' in "\n".join(found)
+
+
+def test_no_two_tables_have_one_name_on_the_wire(live: LiveSchema) -> None:
+    again = COPY.replace("[tables.visit]", '[tables."main.visit"]')
+    assert '"main" is the default schema; write visit alone' in "\n".join(problems(again, live))
+    catalog = build_catalog(policy_of(COPY + view("of_copy")), live)
+    shown = [(one.schema, one.name) for one in Objects(catalog, has_delta=False).tables]
+    assert shown == [("main", "person"), ("main", "seen"), ("main", "visit")]
 
 
 def test_tables_of_another_schema(live: LiveSchema) -> None:
