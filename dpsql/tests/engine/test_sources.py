@@ -262,3 +262,58 @@ def test_no_foreign_key_of_another_table_proves_anything(
     assert is_counted(tmp_path, WARD)
     plant(monkeypatch, contradiction._is_always_matched, ("parent.table.place", "parent.table.path"))
     assert not is_counted(tmp_path, WARD), "the test tells it"
+
+
+# --- under a budget by periods -------------------------------------------------------------------------------------
+
+DATED = """
+CREATE TABLE person (id INTEGER PRIMARY KEY);
+CREATE TABLE bill_2 (id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, billed DATE, paid DATE);
+CREATE TABLE line_2 (bill INTEGER NOT NULL, cost INTEGER);
+INSERT INTO person VALUES (1), (2);
+INSERT INTO bill_2 VALUES (1, 1, '2025-02-03', '2025-03-04'), (2, 2, '2025-02-03', '2025-02-04'), (3, 2, '2025-05-03', NULL);
+INSERT INTO line_2 VALUES (1, 5), (1, 6), (3, 7);
+"""
+BY_MONTH = """
+[tables.bill]
+source = "bill_2"
+unit = { column = "owner", references = "person.id" }
+max_rows = 3
+time = "billed"
+columns = { billed = {} }
+[tables.line]
+source = "line_2"
+unit = { column = "bill", references = "bill.id" }
+max_rows = 3
+time = "bill.billed"
+"""
+
+
+def test_a_time_is_that_of_the_rows_under_any_name(tmp_path: Path) -> None:
+    """Charged by the month in which they were billed, rows are not counted by the one in which they were paid."""
+    with duckdb.connect(str(tmp_path / "dated.duckdb")) as connection:
+        connection.execute(DATED)
+    place = Place(tmp_path / "dated.toml", f"duckdb:{tmp_path / 'dated.duckdb'}")
+    time = '[privacy.time]\nperiod = "month"\nsince = 2025-01-01\n'
+    place.write(time + BY_MONTH)
+    open_ledger(load_policy(place.path), create=True).close()
+    for table, rows in (("bill", 3), ("line", 3)):
+        assert place.count(
+            f"SELECT COUNT(*) FROM {table} WHERE billed >= DATE '2025-01-01'"
+            if table == "bill"
+            else "SELECT COUNT(*) FROM line"
+        ) == (rows, True)
+    place.write(
+        time
+        + BY_MONTH.replace("tables.bill]", "tables.paid]")
+        .replace("bill.", "paid.")
+        .replace('"billed"', '"paid"')
+        .replace("paid.billed", "paid.paid")
+        .replace("{ billed", "{ paid")
+    )
+    with pytest.raises(LedgerError, match='rows of "bill_2" were charged by time = "billed"'):
+        place.count("SELECT COUNT(*) FROM paid")
+    place.write(time + BY_MONTH.replace("tables.bill]", "tables.calls]").replace("bill.", "calls."))
+    assert place.count("SELECT COUNT(*) FROM line") == (3, True), (
+        "under another name it is asked anew, and charged"
+    )
