@@ -5,8 +5,9 @@ House rules:
 
 1. One transaction: whatever ends it, the database is as it was before, or has all of it. So it is with the file of a
    copy of files (`write_copy`).
-2. The number of a row is a function of its person's own rows, of this table and of the copy before. Privacy does not
-   rest on it (soundness.md 1.39): the database holds numbers apart, whoever gives them.
+2. The number of a row is a function of its person's own rows, of this table and of the copy before; where rows have a
+   time, of those of its period alone, which is why the hash gives the same number again where none came to that period.
+   Privacy does not rest on it (soundness.md 1.39): the database holds numbers apart, whoever gives them.
 3. A table is replaced only where it has what such a copy has: the columns of the table, but for those that it gained or
    lost since, and a primary key of the person and the number. A column is numbered in place only where it is new, or
    the database holds it apart already.
@@ -35,7 +36,7 @@ import duckdb
 
 from ..errors import PolicyError
 from ..plan.dialects.quote import identifier, table_name, text
-from ..policy.catalog import table_key
+from ..policy.catalog import event_time, table_key
 from ..policy.live_schema import LiveSchema, LiveTable
 from ..policy.load_tables import is_name
 from ..policy.model import FileSources, Policy, TablePolicy, UnitPolicy
@@ -62,6 +63,47 @@ class Prepared:
     changed: int = 0
 
 
+NO_DAY = "0001-01-01"
+"""The first day of the period of a row without a time, which counts for nobody."""
+
+
+def first_day_of(sql: str, engine_type: str, period: str, zone: str) -> str:
+    """Return the first day of the period of a zone in which a time lies, as SQL of both engines.
+
+    `engine_type`: of the time; one without a zone is in UTC, as the scans of statements read it (soundness.md 1.40).
+    """
+    kind = engine_type.lower()
+    if kind.startswith("timestamptz") or "with time zone" in kind:
+        sql = f"({sql} AT TIME ZONE {text(zone)})"
+    elif kind == "date":
+        sql = f"CAST({sql} AS TIMESTAMP)"
+    elif zone != "UTC":
+        sql = f"({sql} AT TIME ZONE 'UTC' AT TIME ZONE {text(zone)})"
+    return f"CAST(date_trunc({text(period)}, {sql}) AS DATE)"
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """Of which period rows are: in which `column` beside the number it stands, by its first day.
+
+    It is the `period` of `zone` in which lies the time that is `held_in` a column of the table so many steps on the
+    `way` to the person. `name`: what the time itself is called in the copy.
+    """
+
+    column: str
+    period: str
+    zone: str
+    way: int
+    held_in: str
+    engine_type: str
+    name: str
+
+    def first_day(self, sql: str) -> str:
+        """Return the first day of the period of a time, as SQL."""
+        day = first_day_of(sql, self.engine_type, self.period, self.zone)
+        return f"COALESCE({day}, DATE '{NO_DAY}')"
+
+
 @dataclass(frozen=True, slots=True)
 class Numbering:
     """Which rows are numbered, and where the numbers stand.
@@ -71,6 +113,7 @@ class Numbering:
     types; `ways`: over which tables it is found, each with pairs of columns, none where it stands in the row;
     `held_in`: the columns there that hold it. `key`: what finds a row again; () where there is none. `number`: the
     column of numbers. `references`: the key that the person's own is a value of; None: the row says whose it is.
+    `dated`: of which period rows are; None: they have no time.
     """
 
     dialect: str
@@ -84,12 +127,20 @@ class Numbering:
     number: str
     references: References | None
     is_partitioned: bool = False
+    dated: Dated | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the copy but the number."""
         own = [name for name, _, _ in self.columns]
-        return (*own, *(name for name, _ in self.owner if self.ways and name not in own))
+        more = [name for name, _ in self.owner] if self.ways else []
+        more += [] if self.dated is None else [self.dated.name, self.dated.column]
+        return tuple(dict.fromkeys((*own, *more)))
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The key by which the database holds numbers apart."""
+        return (*self.unit, *([] if self.dated is None else [self.dated.column]), self.number)
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -107,7 +158,7 @@ def numbering_of(
 ) -> Numbering:
     """Return how the rows of a table are numbered. `target`: the copy's name; None: in place. Raises PolicyError."""
     table = find_live_table(where, declared.name, live)
-    unit = _require_numbers(where, policy, declared, table, target, number)
+    unit = _require_numbers(where, policy, declared, table, target)
     ways, end = _ways_to_owner(policy, declared.name, unit, live)
     if ways and target is None:
         raise PolicyError(
@@ -128,6 +179,13 @@ def numbering_of(
     keys = [
         key for key in (table.primary_key, table.asserted, *table.unique) if key and _is_whole(table, key)
     ]
+    dated = _dated(where, policy, declared, live, number, [name for name, _ in owner])
+    made = {number} if dated is None else {number, dated.column}
+    if target is not None and any(name in own for name in made):
+        raise PolicyError(
+            f"{where}: the table has a column {quoted_names(sorted(made & {*own}))} already",
+            hint="name another with --column",
+        )
     path = table.path
     if target is not None and (not is_name(target) or live.written_path(target) == path):
         raise PolicyError(
@@ -141,7 +199,7 @@ def numbering_of(
         tuple(
             (column.name, column.engine_type, column.not_null)
             for column in table.columns
-            if not (target is None and column.name == number)
+            if not (target is None and column.name in made)
         ),
         owner,
         tuple(ways),
@@ -150,7 +208,31 @@ def numbering_of(
         number,
         end.references,
         table.is_partitioned,
+        dated,
     )
+
+
+def _dated(
+    where: str, policy: Policy, declared: TablePolicy, live: LiveSchema, number: str, owner: Sequence[str]
+) -> Dated | None:
+    """Return of which period a table's rows are; None: they have no time. Raises PolicyError."""
+    time = event_time(where, policy, declared, live)
+    if time is None:
+        return None
+    calendar = policy.privacy.time
+    assert calendar is not None, "a table with a time has periods"
+    own = find_live_table(where, declared.name, live)
+    last = own if not time.way else find_live_table(where, time.way[-1][1], live)
+    column = last.column(time.column)
+    assert column is not None, "it was just found"
+    taken = {*owner, *(one.name for one in own.columns)} if time.way else set[str]()
+    name = time.column if time.column not in taken else f"{last.path[1]}_{time.column}"
+    if name in taken:
+        raise PolicyError(f"{where}: the copy would have two columns of one name")
+    period = calendar.period.value
+    said = declared.row_number[:-1] if number in declared.row_number[-1:] else ()
+    day = said[0] if said else f"{number}_{period}"
+    return Dated(day, period, calendar.zone, len(time.way), time.column, column.engine_type, name)
 
 
 def what_is_copied(
@@ -196,7 +278,7 @@ def what_is_copied(
 
 
 def _require_numbers(
-    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, target: str | None, number: str
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, target: str | None
 ) -> UnitPolicy:
     """Return whose the rows are. Raises PolicyError where a person has no several, or they cannot be numbered so."""
     if declared.unit is None or declared.unit.is_row:
@@ -212,10 +294,6 @@ def _require_numbers(
         )
     if declared.unit.references is None and table.is_unique(*declared.unit.columns):
         raise PolicyError(f"{where}: a person has one row here, and nothing is to be numbered")
-    if target is not None and table.column(number) is not None:
-        raise PolicyError(
-            f'{where}: the table has a column "{number}" already', hint="name another with --column"
-        )
     return declared.unit
 
 
@@ -242,7 +320,7 @@ def _ways_to_owner(
 
 def _require_one_owner(policy: Policy, name: str, live: LiveSchema) -> None:
     """Raise PolicyError where `check` refuses how a table says whose its rows are, its numbers aside."""
-    build_unit(table_key(policy, name), policy, replace(policy.tables[name], row_number=None), live)
+    build_unit(table_key(policy, name), policy, replace(policy.tables[name], row_number=()), live)
 
 
 def _is_whole(table: LiveTable, key: Sequence[str]) -> bool:
@@ -259,11 +337,13 @@ def prepare(
 ) -> Prepared:
     """Number the rows, all in one transaction: those that came since the copy was made, or all, `anew`.
 
-    `url`: of the database, under a role that may write. `advance`: called before the transaction ends, while nobody
-    reads the table: so no draw of what it was is stored behind that, and none of what it is before. It is called
+    Where they have a time it is all: by arrival the last rows of each period would have the highest numbers. `url`: of
+    the database, under a role that may write. `advance`: called before the transaction ends, while nobody reads the
+    table: so no draw of what it was is stored behind that, and none of what it is before. It is called
     whether rows are others or not, which nobody is to be told. Raises PolicyError, and as `advance`: nothing was
     changed then.
     """
+    anew = anew or numbering.dated is not None
     there = live.table(numbering.target)
     if there is not None and not numbering.is_in_place and not _is_copy(there, numbering):
         name = live.own_name(numbering.target)
@@ -318,7 +398,7 @@ def _is_copy(table: LiveTable, numbering: Numbering) -> bool:
     """Say whether a table can be a copy, made before columns were added to the rows or taken from them."""
     own, wanted = {column.name for column in table.columns}, {*numbering.names, numbering.number}
     is_of_these = own >= wanted or (own < wanted and own >= {*numbering.key})
-    return {*table.primary_key} == {*numbering.unit, numbering.number} and is_of_these
+    return {*table.primary_key} == {*numbering.apart} and is_of_these
 
 
 # --- connections ------------------------------------------------------------------------------------------------
@@ -400,22 +480,30 @@ def _rows(numbering: Numbering) -> str:
     held = [f"w{last}.{identifier(name)}" for name in numbering.held_in]
     if numbering.ways:
         shown += [f"{sql} AS {identifier(name)}" for sql, name in zip(held, numbering.unit, strict=True)]
+    if (dated := numbering.dated) is not None:
+        moment = f"w{dated.way}.{identifier(dated.held_in)}"
+        shown += [f"{moment} AS {identifier(dated.name)}"] if dated.way else []
+        shown.append(f"{dated.first_day(moment)} AS {identifier(dated.column)}")
     there = " AND ".join(f"{sql} IS NOT NULL" for sql in held)
     return f"SELECT {', '.join(shown)} FROM {text} WHERE {there}"
 
 
-def _number(numbering: Numbering, source: str) -> str:
-    """Return a row's place among its person's: by a hash of its key, or of all of it."""
-    by = _text(numbering.key or numbering.names, source)
-    return (
-        f"ROW_NUMBER() OVER (PARTITION BY {_listed(numbering.unit, f'{source}.')} ORDER BY md5({by}), {by})"
-    )
+def _number(numbering: Numbering, source: str, *, of: str = "") -> str:
+    """Return a row's place among its person's, of its period: by a hash of its key, or of all of it.
+
+    `of`: the period's first day, where no column of the source has it yet.
+    """
+    by, dated = _text(numbering.key or numbering.names, source), numbering.dated
+    parts = [f"{source}.{identifier(name)}" for name in numbering.unit]
+    if dated is not None:
+        parts.append(of or f"{source}.{identifier(dated.column)}")
+    return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(parts)} ORDER BY md5({by}), {by})"
 
 
 def numbered_rows(numbering: Numbering) -> str:
     """Return the SELECT of all rows as the copy has them, with their numbers, person by person."""
     shown = f"{_listed(numbering.names, 'r.')}, {_number(numbering, 'r')} AS {identifier(numbering.number)}"
-    order = _listed((*numbering.unit, numbering.number), "n.")
+    order = _listed(numbering.apart, "n.")
     return f"SELECT * FROM (SELECT {shown} FROM ({_rows(numbering)}) AS r) AS n ORDER BY {order}"
 
 
@@ -441,7 +529,7 @@ def _all_anew(run: Run, numbering: Numbering, was_there: bool, *, is_alike: bool
 def _definition(numbering: Numbering) -> Iterator[str]:
     """Yield what makes the copy, with the key by which the database holds numbers apart."""
     target = table_name(numbering.target)
-    key = f"PRIMARY KEY ({_listed([*numbering.unit, numbering.number])})"
+    key = f"PRIMARY KEY ({_listed(numbering.apart)})"
     held = [name for name, _, is_held in numbering.columns if is_held]
     if numbering.dialect == "postgres":  # which has types that are not told by their names alone
         yield f"CREATE TABLE {target} AS {_rows(numbering)} LIMIT 0"
@@ -450,9 +538,11 @@ def _definition(numbering: Numbering) -> Iterator[str]:
         yield f"ALTER TABLE {target} ADD {key}"
         return
     types = {name: type_ for name, type_, _ in numbering.columns} | dict(numbering.owner)
+    if (dated := numbering.dated) is not None:
+        types |= {dated.name: dated.engine_type, dated.column: "DATE"}
     types[numbering.number] = "INTEGER"
     columns = [
-        f"{identifier(name)} {types[name]}{' NOT NULL' if name in (*held, *numbering.unit, numbering.number) else ''}"
+        f"{identifier(name)} {types[name]}{' NOT NULL' if name in (*held, *numbering.apart) else ''}"
         for name in (*numbering.names, numbering.number)
     ]
     yield f"CREATE TABLE {target} ({', '.join([*columns, key])})"
@@ -494,13 +584,23 @@ def _by_steps(run: Run, numbering: Numbering) -> Prepared:
     return Prepared(rows, rows - kept, before - kept, True, int(altered))
 
 
+def _made(numbering: Numbering) -> dict[str, tuple[str, str]]:
+    """Return what a table w0 gains that is numbered in place: the type and the SQL of each column."""
+    if (dated := numbering.dated) is None:
+        return {numbering.number: ("INTEGER", _number(numbering, "w0"))}
+    day = dated.first_day(f"w0.{identifier(dated.held_in)}")
+    return {dated.column: ("DATE", day), numbering.number: ("INTEGER", _number(numbering, "w0", of=day))}
+
+
 def _in_place(run: Run, numbering: Numbering, there: LiveTable | None) -> Prepared:
     """Number a table's own rows, by the hash, and have the database hold the numbers apart."""
     assert there is not None, "it is the table itself"
-    was_there = there.column(numbering.number) is not None
-    if was_there and not any({*key} == {*numbering.unit, numbering.number} for key in there.unique):
+    made = _made(numbering)
+    was_there = any(there.column(one) is not None for one in made)
+    if was_there and not any({*key} == {*numbering.apart} for key in there.unique):
+        taken = next(one for one in made if there.column(one) is not None)
         raise PolicyError(
-            f'the table has a column "{numbering.number}" already, and no UNIQUE constraint says that it numbers rows',
+            f'the table has a column "{taken}" already, and no UNIQUE constraint says that it numbers rows',
             hint="name another with --column; or drop that one",
         )
     if numbering.dialect == "duckdb":
@@ -533,37 +633,43 @@ def _put_in_anew(run: Run, numbering: Numbering, there: LiveTable, *, was_there:
             f'the table has the index "{indexes[0][0]}", and DuckDB makes no key for a table that has one',
             hint="drop the index, and make it again when the rows are numbered; or leave --in-place out",
         )
-    target, number = table_name(numbering.target), identifier(numbering.number)
-    stored = [one.name for one in there.columns if not one.is_generated and one.name != numbering.number]
-    run(
-        f"CREATE TEMP TABLE dpsql_rows AS SELECT {_listed(stored, 'w0.')}, {_number(numbering, 'w0')} AS dpsql_number "
-        f"FROM {target} AS w0"
-    )
-    if not was_there:
-        run(f"ALTER TABLE {target} ADD COLUMN {number} INTEGER")
+    target, made = table_name(numbering.target), _made(numbering)
+    stored = [one.name for one in there.columns if not one.is_generated and one.name not in made]
+    found = ", ".join(f"{sql} AS {identifier(name)}" for name, (_, sql) in made.items())
+    run(f"CREATE TEMP TABLE dpsql_rows AS SELECT {_listed(stored, 'w0.')}, {found} FROM {target} AS w0")
+    for name, (type_, _) in () if was_there else made.items():
+        run(f"ALTER TABLE {target} ADD COLUMN {identifier(name)} {type_}")
     run(f"DELETE FROM {target}")
+    columns = _listed([*stored, *made])
     run(
-        f"INSERT INTO {target} ({_listed([*stored, numbering.number])}) SELECT {_listed(stored)}, dpsql_number "
-        f"FROM dpsql_rows ORDER BY {_listed(numbering.unit)}, dpsql_number"
+        f"INSERT INTO {target} ({columns}) SELECT {columns} FROM dpsql_rows ORDER BY {_listed(numbering.apart)}"
     )
     if not was_there:
-        run(f"ALTER TABLE {target} ALTER COLUMN {number} SET NOT NULL")
-        run(f"ALTER TABLE {target} ADD UNIQUE ({_listed([*numbering.unit, numbering.number])})")
+        for name in made:
+            run(f"ALTER TABLE {target} ALTER COLUMN {identifier(name)} SET NOT NULL")
+        run(f"ALTER TABLE {target} ADD UNIQUE ({_listed(numbering.apart)})")
     run("DROP TABLE dpsql_rows")
 
 
 def _numbered_where_they_lie(run: Run, numbering: Numbering) -> None:
     """Number the rows of a Postgres table."""
-    target, number = table_name(numbering.target), identifier(numbering.number)
-    name = identifier(f"{numbering.target[1]}_{numbering.number}_of_person")
-    run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
-    run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {number} INTEGER")
-    run(
-        f"UPDATE {target} AS t SET {number} = r.number FROM (SELECT w0.ctid AS place, w0.tableoid AS part, "
-        f"{_number(numbering, 'w0')} AS number FROM {target} AS w0) AS r WHERE t.ctid = r.place AND t.tableoid = r.part"
+    target, name = (
+        table_name(numbering.target),
+        identifier(f"{numbering.target[1]}_{numbering.number}_of_person"),
     )
-    run(f"ALTER TABLE {target} ALTER COLUMN {number} SET NOT NULL")
-    run(f"ALTER TABLE {target} ADD CONSTRAINT {name} UNIQUE ({_listed([*numbering.unit, numbering.number])})")
+    run(f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {name}")
+    values = {identifier(column): made for column, made in _made(numbering).items()}
+    for column, (type_, _) in values.items():
+        run(f"ALTER TABLE {target} ADD COLUMN IF NOT EXISTS {column} {type_}")
+    found = ", ".join(f"{sql} AS {column}" for column, (_, sql) in values.items())
+    run(
+        f"UPDATE {target} AS t SET {', '.join(f'{column} = r.{column}' for column in values)} FROM (SELECT "
+        f"w0.ctid AS place, w0.tableoid AS part, {found} FROM {target} AS w0) AS r "
+        "WHERE t.ctid = r.place AND t.tableoid = r.part"
+    )
+    for column in values:
+        run(f"ALTER TABLE {target} ALTER COLUMN {column} SET NOT NULL")
+    run(f"ALTER TABLE {target} ADD CONSTRAINT {name} UNIQUE ({_listed(numbering.apart)})")
 
 
 # --- files converted to Parquet ---------------------------------------------------------------------------

@@ -177,10 +177,15 @@ def _times(policy: Policy, *, is_recorded: bool) -> Said:
             (one.without, f'have no "{one.column}", and are never counted'),
             (one.before, f"are of before {time.since}, and are never counted"),
             (one.later, f"are of a {time.period.value} that has not begun, and wait for it"),
+            (
+                one.elsewhere,
+                f"have the first day of another {time.period.value} beside their number, and no count or sum by number "
+                "counts them; dpsql prepare numbers them anew",
+            ),
         ):
             if count:
                 yield one.table, f".time: {count:,} of {one.rows:,} rows {said}", True
-        if not (one.without or one.before or one.later):
+        if not (one.without or one.before or one.later or one.elsewhere):
             yield one.table, f'all {one.rows:,} rows have a "{one.column}" of some period', False
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..backends.prepared_rows import Numbering, Prepared
     from ..budget import LedgerStore
     from ..policy import LiveSchema, Policy, Slices, TablePolicy
+    from ..policy.model import Period
 
 
 @click.command()
@@ -83,10 +84,12 @@ def refresh(settings: CommandSettings, first: str | None, last: str | None, is_a
         f"The dataset is at epoch {epoch}: earlier answers {f'of {of} ' if of else ''}are no longer given again."
     ]
     if of and period is not None and first is None:
-        lines.append(
-            f"Closed {period.value}s keep theirs; of one in which rows came late: dpsql refresh --from it."
-        )
+        lines.append(_closed_keep(period))
     say({"epoch": epoch} | ({"retired": of} if of else {}), lines)
+
+
+def _closed_keep(period: Period) -> str:
+    return f"Closed {period.value}s keep theirs; of one in which rows came late: dpsql refresh --from it."
 
 
 def _retired(
@@ -157,6 +160,9 @@ def prepare(
     numbers of their person, deleted ones leave holes, one that is another person's now is put in anew. Where it was
     there before, earlier answers stop answering, as with dpsql refresh. All of it is one transaction. Of a policy
     whose tables are Parquet files the copy is one more such file, written anew each time; dpsql refresh verifies it.
+
+    Rows with a time, under [privacy.time], are numbered within each period, whose first day stands beside the number;
+    all of them anew each time, as with --renumber: in a period to which no row came they get the same numbers again.
     """
     from ..backends.prepared_rows import numbering_of, prepare_files, what_is_copied
 
@@ -166,11 +172,6 @@ def prepare(
         raise PolicyError(
             f'{policy.source}: no table "{table}" is declared', hint="name one of the policy's tables"
         )
-    if policy.privacy.time is not None:
-        raise PolicyError(
-            f"{policy.source}: numbered rows are not there yet with a budget by period",
-            hint="take the table as it is: a person's rows of one period are bounded by max_rows",
-        )
     if in_place and into is not None:
         raise click.UsageError("--into names a copy, and --in-place makes none.")
     where = f"{policy.source}: tables.{table}"
@@ -178,7 +179,8 @@ def prepare(
         raise click.UsageError("--database is for a policy of a database; this one is of files.")
     live = read_live_schema(database or policy.database, policy.files)
     live, target = what_is_copied(where, policy, declared, live, into, in_place=in_place)
-    numbering = numbering_of(where, policy, declared, live, target, number or declared.row_number or "n")
+    number = number or (declared.row_number[-1] if declared.row_number else "n")
+    numbering = numbering_of(where, policy, declared, live, target, number)
     name, file, epochs = live.own_name(numbering.target), None, list[int]()
     if policy.files is not None:
         file = _file_of(policy, name, where)
@@ -187,7 +189,7 @@ def prepare(
         done, epochs = _in_database(
             settings, policy, numbering, live, database or policy.database, anew=renumber
         )
-    _tell_prepared(name, done, epochs, file)
+    _tell_prepared(name, done, epochs, file, policy)
     if not (done.was_there or wants_json()):
         source = "" if file is None else os.path.relpath(file, policy.path.parent)
         for line in _policy_lines(policy, declared, name, numbering, source):
@@ -209,7 +211,9 @@ def _in_database(
 
         def advance(done: Prepared) -> None:
             is_read = done.was_there or (not numbering.is_in_place and name in policy.read_from)
-            epochs.extend([ledger.advance_epoch()] if ledger is not None and is_read else [])
+            if ledger is not None and is_read:
+                retired = _retired(settings.policy_path, ledger, None, None, is_all=False)
+                epochs.append(ledger.advance_epoch((), retired))
 
         try:
             done = prepare(url, numbering, live, anew=anew, advance=None if is_copied else advance)
@@ -222,13 +226,18 @@ def _in_database(
     return done, epochs
 
 
-def _tell_prepared(name: str, done: Prepared, epochs: Sequence[int], file: Path | None) -> None:
+def _tell_prepared(
+    name: str, done: Prepared, epochs: Sequence[int], file: Path | None, policy: Policy
+) -> None:
     """Tell which rows were numbered, and what became of earlier answers. `epochs`: those that began."""
     changed = f", {done.changed} changed" if done.changed else ""
     lines = [f"{name}: {done.rows} rows, {done.came} of them numbered now, {done.went} gone{changed}"]
     epoch = epochs[-1] if epochs else None
     if epoch is not None:
-        lines.append(f"The dataset is at epoch {epoch}: earlier answers are no longer given again.")
+        time = policy.privacy.time
+        of = "" if time is None else f"of undated rows, and of {time.period.value}s that are not over, "
+        lines.append(f"The dataset is at epoch {epoch}: earlier answers {of}are no longer given again.")
+        lines += [] if time is None else [_closed_keep(time.period)]
     if file is not None and done.was_there:
         lines.append("It is another file than before: dpsql refresh verifies its numbers and records it.")
     counts = {"rows": done.rows, "came": done.came, "went": done.went, "changed": done.changed}
@@ -262,7 +271,10 @@ def _ledger(settings: CommandSettings) -> Iterator[LedgerStore | None]:
 def _next_epoch(settings: CommandSettings, ledger: LedgerStore | None) -> list[int]:
     """Have earlier answers answer no more, as `dpsql refresh`; return the epoch, none where there is no ledger yet."""
     verified = verified_files(settings.policy_path)
-    epochs = [] if ledger is None else [ledger.advance_epoch(verified.checked)]
+    epochs = []
+    if ledger is not None:
+        retired = _retired(settings.policy_path, ledger, None, None, is_all=False)
+        epochs.append(ledger.advance_epoch(verified.checked, retired))
     verified.record()
     return epochs
 
@@ -302,9 +314,13 @@ def _policy_lines(
         yield f"  source = {quote_text(source or name)}"
     yield f"  {line}"
     if source:
-        yield f"  key = [{', '.join(map(quote_text, (*unit, numbering.number)))}]"
-    yield f"  row_number = {quote_text(numbering.number)}"
+        yield f"  key = [{', '.join(map(quote_text, numbering.apart))}]"
+    if numbering.dated is not None:
+        yield f"  time = {quote_text(numbering.dated.name)}"
+    yield f"  row_number = {quoted_key(numbering.apart[len(unit) :])}"
     yield f"  max_rows = {declared.max_rows or '<rows of one person>'}"
+    if declared.max_rows_ever is not None:
+        yield f"  max_rows_ever = {declared.max_rows_ever}"
     if declared.unit_range is not None:
         yield f"  unit_range = {list(declared.unit_range)}"
     yield "and its columns as before, without that one."
@@ -323,6 +339,9 @@ def _policy_lines(
             if way is None
             else f"  {unit_line(declared.unit.columns, way)}"
         )
+        if declared.time is not None:
+            table, column = declared.time
+            yield f"  time = {quote_text(column if table == declared.name else f'{table}.{column}')}"
         yield "  hidden = true"
     if source and policy.dataset_id.startswith(f"{declared.name}@"):  # what it is called by its first table
         dataset = quote_text(policy.dataset_id)

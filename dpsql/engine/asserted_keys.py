@@ -19,6 +19,7 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from ..backends import Backend, Snapshot
+from ..backends.prepared_rows import first_day_of
 from ..budget import LedgerStore
 from ..errors import PolicyError
 from ..plan.dialects import Dialect, dialect_of
@@ -183,7 +184,10 @@ def _orphans(policy: Policy, rows: _Rows) -> Iterator[Orphans]:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of a table's rows: those without a time, those before the first period, and those after the running one."""
+    """Of a table's rows: those without a time, those before the first period, and those after the running one.
+
+    `elsewhere`: where rows are numbered by period, those that have another first day beside the number than their own.
+    """
 
     table: str
     column: str
@@ -191,6 +195,7 @@ class Times:
     without: int
     before: int
     later: int
+    elsewhere: int
 
 
 def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times, ...]:
@@ -216,8 +221,12 @@ def look_at_times(policy: Policy, backend: Backend, today: date) -> tuple[Times,
             midnights = [datetime(day.year, day.month, day.day, tzinfo=UTC) for day in days]
             since, after = (rows.literal(column, one) for one in (midnights if is_date else ends))
             read = rows.read(column)
-            tests = f"{read} IS NULL", f"{read} < {since}", f"{read} >= {after}"
-            found.append(Times(name, own, *rows.count(name, *tests)))
+            tests = [f"{read} IS NULL", f"{read} < {since}", f"{read} >= {after}"]
+            day = "FALSE"
+            if table.row_number:
+                raw, said = (rows.dialect.identifier(one) for one in (own, table.row_number[0]))
+                day = f"{said} <> {first_day_of(raw, column.engine_type, time.period.value, time.zone)}"
+            found.append(Times(name, own, *rows.count(name, *tests, day)))
     return tuple(found)
 
 

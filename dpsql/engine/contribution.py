@@ -310,7 +310,8 @@ def _numbers_of(release: ReleasePlan, numbered: Numbered) -> str:
     """Return which numbers are read: of one table's rows, or of each source that is cut by its own before a join."""
     rows = release.release.rows
     if numbered.place is not None:
-        return f"numbered 1 to {release.bounding.in_all}"
+        last = release.bounding.last_number
+        return f"numbered 1 to {last}{' of each period' if last != release.bounding.in_all else ''}"
     cuts = (rows.items[place].source for place in rows.told)
     return " × ".join(f'"{cut.shown_name}" numbered 1 to {cut.most}' for cut in cuts)
 

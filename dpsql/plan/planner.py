@@ -87,6 +87,7 @@ from .privacy.time import (
     at_boundary,
     by_period,
     by_person,
+    cutting,
     each_period,
     is_of_one_period,
     joins_own,
@@ -944,8 +945,10 @@ def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
 
     By text and policy alone, where three things hold: each row of a table with numbered rows gives at most one row;
     only join equalities and columns that a person has once filter them (any other filter would be applied to the first
-    R rows alone); and counts and sums are asked for. Or rows are told apart by several such tables, all that is cut
-    before they are joined is cut by its numbers, and what that leaves of a person is no more than R.
+    R rows alone), beside bounds of whole periods; and counts and sums are asked for. Over several periods of a person
+    who is replaced a fourth: the first R rows of each are no more than count in all (1.40). Or rows are told apart by
+    several such tables, all that is cut before they are joined is cut by its numbers, and what that leaves of a person
+    is no more than R.
     """
     rows = release.rows
     if bounding.per_row or bounding.norms or rows.lookup is not None:
@@ -972,10 +975,18 @@ def _numbered(release: Release, bounding: Bounding) -> Bounding | None:
     fixed, _ = functional_closure(
         rows.items, joins, classes_of(rows.items, joins, rows.root), set().union(*rows.units)
     )
-    if not all(term in joins or fields_of(term) <= fixed for term in rows.predicate):
+    if not all(term in joins or fields_of(term) <= fixed for term in cutting(rows)):
         return None
     assert rows.alone is not None
-    return replace(bounding, per_row=True, ranked=False, numbered=Numbered(rows.alone, table.unit.row_number))
+    by_period, number = None, table.unit.row_number
+    if table.spans is not None:
+        most = number.most if rows.is_replaced else bounding.in_all
+        periods = len(table.spans.first_days)
+        if number.period is None or not periods or (rows.is_replaced and most * periods > bounding.in_all):
+            return None
+        by_period = number.period, most
+    numbered = Numbered(rows.alone, number.column, by_period)
+    return replace(bounding, per_row=True, ranked=False, numbered=numbered)
 
 
 def _measured_by_number(release: Release, asked: Asked) -> tuple[Bounding, ChosenMeasurements] | None:

@@ -668,7 +668,8 @@ def _own_content(table: Table) -> list[object]:
     if unit is not None and unit.time is not None:
         bounds = [bounds, [unit.time.column, unit.time.way, unit.max_rows_ever]]
     if unit is not None and unit.row_number is not None:
-        bounds = [bounds, "row_number", unit.row_number]
+        number = unit.row_number
+        bounds = [bounds, "row_number", number.column, *([] if number.period is None else [number.period])]
     if unit is not None and unit.range is not None:
         bounds = [bounds, "unit_range", unit.range]
     return [bounds, [column.name for column in table.columns]]

@@ -30,7 +30,7 @@ from .model import (
     UnitPolicy,
     ViewPolicy,
 )
-from .section import Section, bound_text, exact, suggest
+from .section import Section, bound_text, exact, quote_text, suggest
 
 # --- tables -----------------------------------------------------------------------------------------------
 
@@ -156,18 +156,22 @@ def _read_table(name: str, section: Section) -> TablePolicy | str:
     )
 
 
-def _read_row_number(section: Section, unit: UnitPolicy | None, max_rows: int | None) -> str | None:
-    """Return the column that numbers the rows of each person, None where there is none. Raises PolicyError."""
-    name = section.text("row_number")
-    if name is None:
-        return None
+def _read_row_number(section: Section, unit: UnitPolicy | None, max_rows: int | None) -> tuple[str, ...]:
+    """Return the columns that number the rows of each person, () where there are none. Raises PolicyError."""
+    names = _read_names(section, "row_number")
+    if not names:
+        return ()
     if unit is None or unit == ROW:
         raise section.error(
             "numbers the rows of each person, and nobody has several here; take it out", "row_number"
         )
     if max_rows is None:
         raise section.error("is for the first max_rows rows of a person; declare that too", "row_number")
-    return name
+    if len(names) > 2:
+        raise section.error(
+            'write the column of numbers, or ["<of the period>", "<of numbers>"]', "row_number"
+        )
+    return names
 
 
 def _read_unit_range(section: Section, unit: UnitPolicy | None) -> tuple[int, int] | None:
@@ -593,6 +597,8 @@ def check_times(top: Section, time: Time | None, read: ReadTables, database: str
                 if value is not None:
                     problem = 'needs a budget by period; write [privacy.time] with period = "month"'
                     top.found.append(top.error(problem, "tables", name, key))
+            if len(table.row_number) > 1:
+                top.found.append(top.error(_one_number(table), "tables", name, "row_number"))
         return
     if database is not None and database.startswith(SPARK):
         top.found.append(top.error("is not there yet on Spark; take it out", "privacy", "time"))
@@ -612,8 +618,16 @@ def _check_time(top: Section, tables: Mapping[str, TablePolicy], name: str, tabl
         raise top.error(
             "is not there yet with a budget by period; name the column of the person", *here, "unit"
         )
-    if table.row_number is not None:
-        raise top.error("is not there yet with a budget by period; take it out", *here, "row_number")
+    if table.time is None and len(table.row_number) > 1:
+        raise top.error(_one_number(table), *here, "row_number")
+    if table.time is not None and len(table.row_number) == 1:
+        both = f'["<the period\'s first day>", {quote_text(table.row_number[0])}]'
+        raise top.error(
+            "numbers a person's rows over all periods, and the first of them may all be of one; write two columns, "
+            f"{both}, which dpsql prepare makes",
+            *here,
+            "row_number",
+        )
     if table.max_norm:
         raise top.error("is not there yet with a budget by period; take it out", *here, "max_norm")
     if table.time is None and table.max_rows_ever is not None:
@@ -646,6 +660,10 @@ def _check_time(top: Section, tables: Mapping[str, TablePolicy], name: str, tabl
                 f'they would be nobody\'s; write time = "{said}", or have the person\'s number in these rows, as unit',
                 *here, "time",
             )  # fmt: skip
+
+
+def _one_number(table: TablePolicy) -> str:
+    return f"is of rows with a time, which these have not; write {quote_text(table.row_number[-1])} alone"
 
 
 def way_of(tables: Mapping[str, TablePolicy], name: str) -> tuple[str, ...]:

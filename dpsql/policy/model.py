@@ -196,8 +196,8 @@ class TablePolicy:
     for none. It counts in the very data in which the owner's command found it to hold (soundness.md 1.30). `also`:
     whom its rows point at, beside whose they are. `time`: the table and the column that say when its rows were; None:
     they are undated. `max_rows_ever`: those of a person in all periods together. `row_number`: the column that numbers
-    the rows of each person; None: there is none. `unit_range`: the least and the largest number of a person whose rows
-    are read; None: all are.
+    the rows of each person, after the one of their period where they have a time; () for none. `unit_range`: the least
+    and the largest number of a person whose rows are read; None: all are.
     """
 
     name: str
@@ -214,7 +214,7 @@ class TablePolicy:
     also: tuple[AlsoPolicy, ...] = ()
     time: tuple[str, str] | None = None
     max_rows_ever: int | None = None
-    row_number: str | None = None
+    row_number: tuple[str, ...] = ()
     unit_range: tuple[int, int] | None = None
 
 

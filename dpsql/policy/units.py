@@ -14,7 +14,8 @@ one of them; only the owner of the data can say which.
 House rule of a column that numbers each person's rows (soundness.md 1.39): nothing is believed of it but that no two
 rows of a person share one, and that they are integers: that the engine enforces, or it was verified in the very files
 that are read (1.30). They may have holes, begin below 1 and end anywhere; who gives them, and in which order, is the
-owner's.
+owner's. Of rows with a time it is no two of a person and a value of one more column; that this is the first day of the
+row's period is not believed, but printed: a row with another day counts for nobody (1.40).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import PolicyError
-from ..relation.catalog import Also, Ground, References, Unit, quoted_names
+from ..relation.catalog import Also, Ground, References, RowNumber, Unit, quoted_names
 from ..relation.types import Kind
 from .live_schema import (
     KEY_TYPES,
@@ -56,30 +57,32 @@ def row_number_of(
     owner: Sequence[LiveColumn],
     *,
     holds_owner: bool,
-) -> str | None:
-    """Return the column that numbers the rows of each person, as the engine enforces it (soundness.md 1.39).
+) -> RowNumber | None:
+    """Return what numbers the rows of each person, as the engine enforces it (soundness.md 1.39).
 
     `owner`: the unit's columns; `holds_owner`: they hold the person's own key. Raises PolicyError, with a sentence for
     each way in which a number would hold nothing.
     """
-    name = declared.row_number
-    if name is None:
+    if not declared.row_number:
         return None
     assert declared.unit is not None, "a number is of a person's rows"
     unit, shown = declared.unit.columns, quote_text(declared.name)
-    column = _require_number(where, policy, declared, table, name)
-    wanted, names = {*unit, name}, quoted_names([*unit, name])
+    *periods, name = declared.row_number
+    columns = [_require_number(where, policy, declared, table, name)]
+    columns += [_require_first_days(where, declared, table, period) for period in periods]
+    wanted, names = {*unit, *periods, name}, quoted_names([*unit, *periods, name])
     if policy.files is not None and set(table.asserted) != wanted:
-        key_ = ", ".join(map(quote_text, (*unit, name)))
+        key_ = ", ".join(map(quote_text, (*unit, *periods, name)))
         raise PolicyError(
             f"{where}: files enforce no key; write key = [{key_}] here, which dpsql refresh verifies over all rows "
             "before it records them"
         )
-    if not column.not_null:
-        raise PolicyError(
-            f'{where}: "{name}" may be NULL, and any number of rows without a number may be one person\'s; make it NOT '
-            "NULL, and validate that"
-        )
+    for column in columns:
+        if not column.not_null:
+            raise PolicyError(
+                f'{where}: "{column.name}" may be NULL, and any number of rows without one may be one person\'s; make '
+                "it NOT NULL, and validate that"
+            )
     if not holds_owner:
         raise PolicyError(
             f"{where}: {quoted_names(unit)} leads to a person over other tables; the person's own key has to stand in "
@@ -89,11 +92,21 @@ def row_number_of(
         raise PolicyError(
             f"{where}: {quoted_names(unit)} may be NULL, and a key holds nothing of such rows; make it NOT NULL"
         )
+    _require_key_of_numbers(where, policy, table, wanted, names)
+    assert declared.max_rows is not None, "it is declared wherever rows are numbered"
+    apart = (declared.max_rows_per_group or declared.max_rows) * (declared.max_groups or declared.max_rows)
+    return RowNumber(name, min(declared.max_rows, apart), periods[0] if periods else None)
+
+
+def _require_key_of_numbers(
+    where: str, policy: Policy, table: LiveTable, wanted: set[str], names: str
+) -> None:
+    """Raise PolicyError where no key of exactly these columns is held; `names`: these, as they are told."""
     if policy.files is not None:
-        return name  # every statement asks whether the key was found to hold in the version that it reads
+        return  # every statement asks whether the key was found to hold in the version that it reads
     assert table.proved is not None, "what proves nothing was refused"
     if any(set(key) == wanted for key in table.proved.keys):
-        return name
+        return
     for key, why in table.loose_keys:
         if set(key) == wanted:
             raise PolicyError(f"{where}: the key of {names} {_LOOSE[why]}")
@@ -103,19 +116,9 @@ def row_number_of(
     )
 
 
-def _require_number(
-    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, name: str
-) -> LiveColumn:
-    """Return the column of numbers: stored, of integers, and nothing else is declared of it. Raises PolicyError."""
+def _column_of_numbers(where: str, declared: TablePolicy, table: LiveTable, name: str) -> LiveColumn:
+    """Return a column that a key of numbers has, which is there, stored, and not the person's. Raises PolicyError."""
     assert declared.unit is not None, "a number is of a person's rows"
-    if policy.is_on_spark:
-        raise PolicyError(
-            f"{where}: tables of a lake enforce no key, and their rows are bounded as they are counted; take it out"
-        )
-    if policy.privacy.time is not None:
-        raise PolicyError(
-            f"{where}: is not answered beside privacy.time, where bounds are by period; take it out"
-        )
     column = table.column(name)
     if column is None:
         known, shown = suggest(name, [one.name for one in table.columns]), quote_text(declared.name)
@@ -124,12 +127,35 @@ def _require_number(
         )
     if name in declared.unit.columns:
         raise PolicyError(f'{where}: "{name}" says whose a row is; name another column')
+    if column.is_generated:
+        raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
+    return column
+
+
+def _require_first_days(where: str, declared: TablePolicy, table: LiveTable, name: str) -> LiveColumn:
+    """Return the column that says of which period a row is: stored, of dates. Raises PolicyError."""
+    column = _column_of_numbers(where, declared, table, name)
+    if column.engine_type.lower() != "date":
+        raise PolicyError(
+            f'{where}: "{name}" is {column.engine_type.lower()}, and says of which period a row is by its first day; '
+            "make it a date"
+        )
+    return column
+
+
+def _require_number(
+    where: str, policy: Policy, declared: TablePolicy, table: LiveTable, name: str
+) -> LiveColumn:
+    """Return the column of numbers: stored, of integers, and nothing else is declared of it. Raises PolicyError."""
+    if policy.is_on_spark:
+        raise PolicyError(
+            f"{where}: tables of a lake enforce no key, and their rows are bounded as they are counted; take it out"
+        )
+    column = _column_of_numbers(where, declared, table, name)
     if any(one.name == name for one in declared.columns):
         raise PolicyError(
             f'{where}: "{name}" numbers rows, and no statement reads it; take it out of the columns'
         )
-    if column.is_generated:
-        raise PolicyError(f'{where}: "{name}" is computed when it is read; store it')
     if not column.type.is_integer:
         raise PolicyError(
             f'{where}: "{name}" is {column.engine_type.lower()}, of which many values may lie between 1 and 2; make it '

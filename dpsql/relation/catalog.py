@@ -173,7 +173,8 @@ class Spans:
     `periods`: runs of their numbers; `between`: the runs' two ends, from the first up to before the last, as
     literals; `way`: the tables on the way to the column, with their steps. `numbered`: where a scan has the column
     `PERIOD`, the number of each period and the literal at which the next one begins; the last has None. `day`: on
-    which they are read, where one of them is not over.
+    which they are read, where one of them is not over. `first_days`: where rows are numbered by period, the same with
+    each period's first day.
     """
 
     time: EventTime
@@ -182,6 +183,21 @@ class Spans:
     way: tuple[tuple[tuple[str, ...], Table, tuple[str, ...]], ...] = field(default=(), repr=False)
     numbered: tuple[tuple[str | None, int], ...] = ()
     day: date | None = None
+    first_days: tuple[tuple[str | None, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumber:
+    """What tells the rows of each unit apart, as the engine enforces (soundness.md 1.39).
+
+    `column`: of integers, of which no two rows of a unit share one; of rows with a time, no two that have one `period`
+    too, a column of dates. None of them is NULL, nor are the unit's columns, which hold the owner itself. `most`: how
+    many rows of a unit count by their number, in each period.
+    """
+
+    column: str
+    most: int
+    period: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +215,7 @@ class Unit:
     most root-sum-of-squares of a unit's rows by its values (soundness.md 1.36). `also`: whom its rows point at besides.
     `time`: when its rows were; None: they are undated, or there are no periods. Then the bounds are of a unit's rows in
     one period, and `max_rows_ever` of those in all together.
-    `row_number`: a column of integers of which the engine enforces that no two rows of a unit share one, and that
-    neither it nor `columns`, which then hold the owner itself, are NULL (soundness.md 1.39).
+    `row_number`: what numbers a unit's rows; None: nothing does.
     `range`: where `columns` is one integer, which is the owner itself, the ends between which it is read: rows of other
     units are left out of every statement (soundness.md 1.42). None: all are read.
     """
@@ -219,7 +234,7 @@ class Unit:
     also: tuple[Also, ...] = ()
     time: EventTime | None = None
     max_rows_ever: int | None = None
-    row_number: str | None = None
+    row_number: RowNumber | None = None
     range: tuple[int, int] | None = None
 
     @property

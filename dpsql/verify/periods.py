@@ -3,7 +3,8 @@
 A scan of such a table is one form: its columns, from the table and the tables on its way to the one with the time,
 where the keys of the way are equal and the raw column lies in some of whole periods. Nothing else reads the table.
 What it reads is no more than the table with fewer rows of each owner, so it is read as the table itself from there on;
-as nothing then holds that all rows are there, no foreign key leads to it."""
+as nothing then holds that all rows are there, no foreign key leads to it. One that asks a column of dates to be the
+first day of the row's period may stand for that in a key: the table is then read as one of that key besides."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class Periods:
         if (facts.calendar is None) != (reach is None):
             raise Refused("periods: a charge says whose, where there are periods")
         self.given, self.calendar, self.reach = facts, facts.calendar, reach
-        self._scans: dict[int, exp.Table] = {}
+        self._scans: dict[int, tuple[exp.Table, str]] = {}
         if self.calendar is not None and (facts.neighbours != "add-remove" or facts.together != 1):
             raise Refused("periods: one person's rows of one period come or go")
 
@@ -68,6 +69,7 @@ class Periods:
             return self.given
         known = {name: self._table(table) for name, table in self.given.tables.items()}
         tables = {name: table for name, table in known.items() if table is not None}
+        tables |= {of: one for name, table in tables.items() for of, one in self._by_first_days(name, table)}
         neighbours = "replace-one" if self.reach.by == "person" else "add-remove"
         return replace(self.given, tables=tables, neighbours=neighbours, calendar=None)  # type: ignore[arg-type]
 
@@ -91,6 +93,37 @@ class Periods:
             unit=Unit((*table.unit.columns, _PERIOD)),
         )
 
+    def _by_first_days(self, name: str, table: Table) -> Iterator[tuple[str, Table]]:
+        """A table with a time by each date column c of its keys: its rows of which c is the first day of their period.
+
+        Premise: each scan that it stands for asks that of its rows. Conclusion: they have the number of the period too,
+        and each key with c has it in c's place. Why: a period has one first day.
+        """
+        given = self.given.tables[name]
+        if given.time is None or given.time.way or _PERIOD in given.columns:
+            return
+        for column in dict.fromkeys(one for key in given.unique for one in key):
+            if given.columns[column].lower() == "date" and (of := _by(name, column)) not in self.given.tables:
+                keys = (
+                    tuple(_PERIOD if one == column else one for one in key)
+                    for key in given.unique
+                    if column in key
+                )
+                yield (
+                    of,
+                    replace(
+                        table,
+                        columns={**table.columns, _PERIOD: "BIGINT"},
+                        not_null=(*table.not_null, _PERIOD),
+                        unique=(*table.unique, *keys),
+                    ),
+                )
+
+    @property
+    def _read_as(self) -> set[str]:
+        found = (self._by_first_days(name, table) for name, table in self.given.tables.items())
+        return {of for each in found for of, _ in each}
+
     def plain(self, trees: Sequence[exp.Expression]) -> list[exp.Expression]:
         """The release's queries with tables in place of their scans; or Refused, where a scan reads what is not
         charged."""
@@ -106,10 +139,8 @@ class Periods:
             undated = (
                 self._undated(tree, bool(scans)) and not (scans and self.reach.by != "person")
             ) or undated
-            if any(
-                self._name(one) in self._timed and id(one) not in self._scans
-                for one in tree.find_all(exp.Table)
-            ):
+            alone = {self._name(one) for one in tree.find_all(exp.Table) if id(one) not in self._scans}
+            if alone & {*self._timed, *self._read_as}:
                 raise Refused("periods: a table with a time is read in whole periods")
         if not read <= charged:
             raise Refused("periods: what is read is charged", f"{sorted(read - charged)[:5]}")
@@ -172,8 +203,10 @@ class Periods:
                 if term is None:
                     raise _form("its way")
                 terms.remove(term)
-            self._scans[id(other)] = other
+            self._scans[id(other)] = other, self._name(other)
             aliases.append(other.alias)
+        first_days = next((one for one in terms if _is_first_days(one)), None)
+        terms = [one for one in terms if one is not first_days]
         runs = [list(_conjuncts(one)) for one in _alternatives(terms[0])] if len(terms) == 1 else [terms]
         last = self._name(joins[-1].this) if joins else self._name(table)
         column = aliases[-1], time.column, self.given.tables[last].columns[time.column]
@@ -185,13 +218,47 @@ class Periods:
             if not is_number:
                 raise _form("its columns")
             for number in sorted(read & charged):
-                if self._has_moments(number, column) and self._leaf(item.this, number, column) != number:
-                    raise Refused("periods: a row's period is its number")
+                if self._has_moments(number, column):
+                    leaf = self._leaf(item.this, number, column)
+                    if not isinstance(leaf, exp.Literal) or leaf.is_string or int(leaf.this) != number:
+                        raise Refused("periods: a row's period is its number")
         replaced = table.copy()
         replaced.set("alias", node.args["alias"].copy())
-        self._scans[id(replaced)] = replaced
+        self._scans[id(replaced)] = replaced, self._name(replaced)
+        if first_days is not None:
+            self._of_first_days(first_days, replaced, node, read & charged, column)
         node.replace(replaced)
         return read
+
+    def _of_first_days(
+        self,
+        term: exp.Expression,
+        replaced: exp.Table,
+        node: exp.Subquery,
+        read: set[int],
+        column: tuple[str, str, str],
+    ) -> None:
+        """Reads a scan as the table by a column of first days, of which what is read says which periods they are.
+
+        Premise: the column's type is that of days, and it is asked to be the first day of the row's period.
+        """
+        assert self.calendar is not None
+        name, (left, tree) = self._name(replaced), (term.this, term.expression)
+        if self.given.tables[name].columns[left.name].lower() != "date":
+            raise _form("a column of days")
+        for number in sorted(read):
+            if self._has_moments(number, column):
+                leaf = self._leaf(tree, number, column)
+                day = leaf.this.this if isinstance(leaf, exp.Cast) and leaf.to.this.name == "DATE" else None
+                if day != first_day(self.calendar.period, number).isoformat():
+                    raise Refused("periods: a row's first day is that of its period")
+        select, sources = node.parent_select, _inner(node.parent_select)
+        if not read or select is None or not any(one is node for one in sources):
+            return
+        replaced.set("this", exp.to_identifier(_by(replaced.name, left.name), quoted=True))
+        of = exp.column(_PERIOD, replaced.alias, quoted=True)
+        numbers = [exp.Literal.number(number) for number in sorted(read)]
+        select.where(exp.In(this=of, expressions=numbers), copy=False)
 
     def _run(self, bounds: list[exp.Expression], column: tuple[str, str, str]) -> range:
         """The periods of `c >= begin AND c < end`, whole ones."""
@@ -203,11 +270,11 @@ class Periods:
             raise _form("ends of periods")
         return range(begins[0], ends[0])
 
-    def _leaf(self, node: exp.Expression, number: int, column: tuple[str, str, str]) -> int:
+    def _leaf(self, node: exp.Expression, number: int, column: tuple[str, str, str]) -> exp.Expression:
         """What a tree of comparisons gives a row of a period."""
         node = _bare(node)
-        if isinstance(node, exp.Literal) and not node.is_string:
-            return int(node.this)
+        if isinstance(node, exp.Literal | exp.Cast):
+            return node
         if (
             not isinstance(node, exp.Case)
             or node.args.get("this")
@@ -322,13 +389,23 @@ class Periods:
         self, table: exp.Table, own: Unit, timed: exp.Table, pairs: list[frozenset[tuple[str, str]]]
     ) -> bool:
         """Whether a timed source's person is an undated one's, by printed equalities."""
-        unit = self.given.tables[self._name(timed)].unit
+        unit = self.given.tables[self._scans[id(timed)][1]].unit
         if unit is None or unit.table is not None or len(unit.columns) != len(own.columns):
             return False
         return all(
             frozenset({(table.alias, one), (timed.alias, two)}) in pairs
             for one, two in zip(own.columns, unit.columns, strict=True)
         )
+
+
+def _by(name: str, column: str) -> str:
+    """What a table is called where rows have the first day of their period in a column: as no table is."""
+    return f"{name}.by {column}"
+
+
+def _is_first_days(term: exp.Expression) -> bool:
+    """Whether a term says what a column of the scan's table is."""
+    return isinstance(term, exp.EQ) and isinstance(term.this, exp.Column) and term.this.table == "s"
 
 
 def _form(what: str) -> Refused:

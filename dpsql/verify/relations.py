@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from dpsql.verify.certificate import Facts
@@ -891,8 +892,9 @@ class Relations:
 
     def _numbered(self, source: Term, joined: Joined) -> int | None:
         """Lemma *numbered*. Premise: a table whose rows hold the owner, and of which the engine enforces that no two
-        rows agree in the owner's columns and an integer n, none of them NULL; WHERE keeps the n from a to b.
-        Conclusion: b - a + 1 rows of it of an owner. Why: 1.39."""
+        rows agree in the owner's columns and some others, none of them NULL; WHERE keeps the integers from a to b of
+        each of these, or those on a list. Conclusion: as many rows of it of an owner as there are such tuples.
+        Why: 1.39."""
         relation = source.args[0]
         if relation.op != "table":
             return None
@@ -903,12 +905,25 @@ class Relations:
         found = []
         for key in table.unique:
             rest = [name for name in key if name not in unit.columns]
-            if len(rest) != 1 or not set(key) <= set(table.not_null):
+            if not rest or not set(key) <= set(table.not_null):
                 continue
-            numbers = self._between(self.pool("col", source, rest[0]), joined.block.args[2])
-            if numbers is not None and self.values.column_type(relation, rest[0])[0] == "int":
-                found.append(max(0, numbers))
+            if any(self.values.column_type(relation, name)[0] != "int" for name in rest):
+                continue
+            columns = (self.pool("col", source, name) for name in rest)
+            numbers = [self._left_of(column, joined.block.args[2]) for column in columns]
+            if None not in numbers:
+                found.append(prod(one for one in numbers if one is not None))
         return min(found, default=None)
+
+    def _left_of(self, column: Term, conditions: Sequence[Term]) -> int | None:
+        """How many integers conditions leave of a column; None where nothing bounds them."""
+        listed = (
+            len(set(one.args[1]))
+            for one in conditions
+            if one.op == "in" and one.args[0] is column and not any(value.free for value in one.args[1])
+        )
+        between = self._between(column, conditions)
+        return min((*listed, *([] if between is None else [max(0, between)])), default=None)
 
     def _between(self, column: Term, conditions: Sequence[Term]) -> int | None:
         """How many integers conditions leave of a column, by `a <= n` and `n <= b`; None where an end is open."""

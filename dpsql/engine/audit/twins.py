@@ -156,8 +156,7 @@ class Twin:
         wanted = {column.name for column in self.catalog.tables[name].columns}
         if (time := self.policy.tables[name].time) is not None and time[0] == name:
             wanted.add(time[1])
-        if (number := self.policy.tables[name].row_number) is not None:
-            wanted.add(number)
+        wanted.update(self.policy.tables[name].row_number)
         for other, declared in self.policy.tables.items():
             if declared.unit is not None:
                 wanted |= set(declared.unit.columns) if other == name else set()
@@ -237,6 +236,7 @@ class Twin:
         if person.spread is not None:
             bound = self.catalog.tables[name].unit
             groups = (1 if bound is None else bound.max_groups or bound.max_rows or 1) + person.spread
+        *periods, numbered = self.policy.tables[name].row_number or ("",)
         most = self._rows(name, person)
         fewer = max(1, most // max(1, person.rows))
         first = min(_MOST_ROWS, most)
@@ -254,8 +254,10 @@ class Twin:
                     row[column.name] = parent[column.name]
                 elif column.name in parent:
                     row[column.name] = self._part_of_person(column, unit.columns.index(column.name))
-                elif column.name == self.policy.tables[name].row_number:
+                elif column.name == numbered:
                     row[column.name] = str(number + 1)  # of these rows, which are one person's
+                elif column.name in periods:
+                    row[column.name] = self._first_day(at)
                 elif time is not None and not time.way and column.name == time.column:
                     row[column.name] = self._moment(column, at, person)
                 elif column.name in alone:
@@ -273,6 +275,11 @@ class Twin:
         time = self.policy.privacy.time
         assert time is not None, "a table has a time"
         return number_of(time.period, time.since)
+
+    def _first_day(self, at: int) -> str:
+        time = self.policy.privacy.time
+        assert time is not None, "a row is of a period"
+        return f"DATE '{first_day(time.period, at)}'"
 
     def _moment(self, column: LiveColumn, at: int, person: Person) -> str:
         """Return a moment of a period, at an end of it or inside."""

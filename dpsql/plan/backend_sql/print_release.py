@@ -880,11 +880,11 @@ class ReleasePrinter:
         read = [*more, *(value for measurement in measurements for value in measurement.values)]
         read += [term for measurement in measurements for mask in measurement.masks for term, _ in mask.terms]
         read += () if self.groups is None else self.keys
-        number = self.bounding.numbered
+        number, last = self.bounding.numbered, self.bounding.last_number
         inner = InnerRows(
             sources or SourcePrinter(self.dialect, 2 if is_salted else 1), self.relation,
             self.keys if keys is None else keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
-            by_number=None if number is None or number.place is None else (number, self.bounding.in_all),
+            by_number=None if number is None or number.place is None or last is None else (number, last),
         )  # fmt: skip
         if self.groups is not None:
             inner.where.append(self._of_one_of(self.groups, inner))

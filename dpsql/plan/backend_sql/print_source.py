@@ -107,14 +107,15 @@ class SourcePrinter:
             name = "" if alone else f"t{next(self.numbers)}"
             read = used if item.kind != "mark" else fields_of(*item.on)
             needed = [index for index in range(width) if start + index in read]
-            shown = self._source(source, needed, name)
+            number = by_number[0] if by_number is not None and by_number[0].place == place else None
+            shown = self._source(source, needed, name, number)
             own = self._names(source, name)
             if item.kind == "mark":
                 row.append(self._mark(columns[:start], item, [*row, *own], shown))
                 continue
             row += own
-            if by_number is not None and by_number[0].place == place:
-                column = self.dialect.identifier(by_number[0].column)
+            if by_number is not None and number is not None:
+                column = self.dialect.identifier(number.column)
                 taken = [f"({f'{name}.' if name else ''}{column} BETWEEN 1 AND {by_number[1]})"]
             if item.kind == "inner":
                 text += f" CROSS JOIN {shown}" if text else shown
@@ -185,9 +186,9 @@ class SourcePrinter:
     def _where(self, before: Sequence[Column], item: Item, row: Sequence[str]) -> str:
         return f" WHERE {self._on(before, item, row)}" if item.on else ""
 
-    def _source(self, source: Source, needed: list[int], name: str) -> str:
+    def _source(self, source: Source, needed: list[int], name: str, number: Numbered | None = None) -> str:
         if source.table is not None:
-            shown = self._scan(source, source.table)
+            shown = self._scan(source, source.table, number)
         elif source.most is not None:
             shown = f"({self._cut(source, source.most, needed)})"
         elif source.intermediate is not None:
@@ -196,10 +197,11 @@ class SourcePrinter:
             shown = f"({' UNION ALL '.join(self._select(part, source, needed) for part in source.parts)})"
         return f"{shown} AS {name}" if name else shown
 
-    def _scan(self, source: Source, table: Table) -> str:
+    def _scan(self, source: Source, table: Table, by: Numbered | None) -> str:
         """Return a table, of which the rows of some whole periods alone, where it has a time (soundness.md 1.40).
 
-        The bound is on the raw column, in literals: no clamp, and no engine's zone, is between the two.
+        The bound is on the raw column, in literals: no clamp, and no engine's zone, is between the two. `by`: of those
+        rows alone whose column of first days has that of their own period.
         """
         spans, quoted = table.spans, self.dialect.identifier
         if spans is None:
@@ -216,9 +218,15 @@ class SourcePrinter:
         )
         runs = [f"{column} >= {word} '{low}' AND {column} < {word} '{high}'" for low, high in spans.between]
         terms.append(" OR ".join(f"({run})" for run in runs) if runs else "FALSE")
-        shown = [f"s.{quoted(name)}" for name in dict.fromkeys(source.shown) if name != PERIOD]
+        names = [*source.shown, *([] if by is None else [by.column])]
+        shown = [f"s.{quoted(name)}" for name in dict.fromkeys(names) if name != PERIOD]
         if PERIOD in source.shown:
-            shown.append(f"{_numbered(column, word, spans.numbered)} AS {quoted(PERIOD)}")
+            numbers = [(end, str(one)) for end, one in spans.numbered]
+            shown.append(f"{_numbered(column, word, numbers)} AS {quoted(PERIOD)}")
+        if by is not None:
+            assert by.by_period is not None, "its rows have a time"
+            days = [(end, f"DATE '{day}'") for end, day in spans.first_days]
+            terms.append(f"s.{quoted(by.by_period[0])} = {_numbered(column, word, days)}")
         where = " AND ".join(f"({term})" if " OR " in term or "AND" in term else term for term in terms)
         return f"(SELECT {', '.join(shown) or '1 AS one'} FROM {text} WHERE {where})"
 
@@ -404,10 +412,10 @@ class SourcePrinter:
         return [_owner_part(printer, part) for part in block.owner]
 
 
-def _numbered(column: str, word: str, numbers: Sequence[tuple[str | None, int]]) -> str:
-    """Return the number of a row's period, found by halves: each literal is where the next one begins."""
+def _numbered(column: str, word: str, numbers: Sequence[tuple[str | None, str]]) -> str:
+    """Return the number of a row's period, or its first day, found by halves: at a literal the next one begins."""
     if len(numbers) < 2:
-        return str(numbers[0][1]) if numbers else "NULL"
+        return numbers[0][1] if numbers else "NULL"
     half = len(numbers) // 2
     left, right = (_numbered(column, word, part) for part in (numbers[:half], numbers[half:]))
     return f"(CASE WHEN {column} < {word} '{numbers[half - 1][0]}' THEN {left} ELSE {right} END)"

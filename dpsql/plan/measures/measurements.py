@@ -156,11 +156,18 @@ class Numbered:
     """The source (position `place`) that each row has one row of, and its column that numbers a unit's rows.
 
     The engine enforces that no two rows of a unit have one number (soundness.md 1.39). `place` None: sources are cut by
-    numbers of theirs before they are joined.
+    numbers of theirs before they are joined. `by_period`: of rows with a time no two that have one value of this column
+    too; they are read up to a number in each period, the second (1.40).
     """
 
     place: int | None = None
     column: str = ""
+    by_period: tuple[str, int] | None = None
+
+    def __repr__(self) -> str:
+        """Return the text that store keys are hashed from: it must never change for the same meaning."""
+        more = "" if self.by_period is None else f", by_period={self.by_period!r}"
+        return f"Numbered(place={self.place!r}, column={self.column!r}{more})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +202,13 @@ class Bounding:
     of_two: tuple[int, int] | None = field(default=None, repr=False)  # said with the rows
     clamped: int | None = field(default=None, repr=False)  # said by whoever makes a key, where it is one
     numbered: Numbered | None = field(default=None, repr=False)  # as this
+
+    @property
+    def last_number(self) -> int | None:
+        """The number up to which rows are read, of each period where they have a time; None: rows are weighed."""
+        if self.numbered is None:
+            return None
+        return self.in_all if self.numbered.by_period is None else self.numbered.by_period[1]
 
     @property
     def weight(self) -> int:

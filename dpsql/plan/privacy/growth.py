@@ -334,8 +334,11 @@ def _number_of(source: Source, table: Table, own: Sequence[Expr]) -> str | None:
     """Return the column by which a table's first rows are kept, under filter terms of its own; None: by a hash."""
     if table.unit is None or table.spans is not None:
         return None
+    number = table.unit.row_number
+    if number is None or number.period is not None:
+        return None
     held = frozenset(place for place, name in enumerate(source.shown) if name in table.unit.columns)
-    return table.unit.row_number if fields_of(*own) <= held else None
+    return number.column if fields_of(*own) <= held else None
 
 
 def sum_of_reaches(parts: Sequence[Reach]) -> Reach:

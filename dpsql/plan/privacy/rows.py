@@ -156,8 +156,9 @@ class Source:
         """Take in which periods of the table are read: scans of others are other rows."""
         if self.table is not None and self.table.spans is not None:
             spans = self.table.spans
-            said = spans.time.table, spans.time.column, spans.between, spans.numbered
-            object.__setattr__(self, "between", said if spans.day is None else (*said, spans.day))
+            said = (spans.time.table, spans.time.column, spans.between, spans.numbered)
+            more = (one for one in (spans.day, *spans.first_days) if one is not None)
+            object.__setattr__(self, "between", (*said, *more))
 
     def __repr__(self) -> str:
         """Return the text that store keys are hashed from: it must never change for the same meaning."""

@@ -187,7 +187,20 @@ def _spans(
     numbered = tuple(zip(ends, found, strict=True)) if is_numbered and found else ()
     way = tuple((columns, catalog.tables[parent], key) for columns, parent, key in time.way)
     day = clock.day if found and found[-1] >= clock.end else None
-    return Spans(time, runs, between, way, numbered, day)
+    first_days: tuple[tuple[str | None, str], ...] = ()
+    if has_numbers(table) and 0 < len(found) <= MOST_NUMBERED:
+        days = (first_day(clock.time.period, number).isoformat() for number in found)
+        first_days = tuple(zip(ends, days, strict=True))
+    return Spans(time, runs, between, way, numbered, day, first_days)
+
+
+def has_numbers(table: Table) -> bool:
+    """Say whether a table's rows are numbered by person and period."""
+    return (
+        table.unit is not None
+        and table.unit.row_number is not None
+        and table.unit.row_number.period is not None
+    )
 
 
 def _time_of(table: Table) -> EventTime:
@@ -775,9 +788,8 @@ def _moments(rows: Select) -> frozenset[int]:
 
 def _alone(release: Release) -> tuple[Release, Relation]:
     """Return a release of one period without what that leaves no choice of, and as it was asked for, with all keys."""
-    rows, moments = release.rows, _moments(release.rows)
-    plain = environment_of(rows.columns, ())
-    predicate = tuple(term for term in rows.predicate if not _holds(term, plain, moments))
+    rows = release.rows
+    predicate = cutting(rows)
     left = rows if predicate == rows.predicate else replace(rows, predicate=predicate)
     one = [_one_value(key, left) for key in release.keys]
     kept = [place for place, value in enumerate(one) if value is None]
@@ -794,6 +806,12 @@ def _alone(release: Release) -> tuple[Release, Relation]:
     row = drawn.row
     keys = (row[kept.index(i)] if value is None else value for i, value in enumerate(one))
     return drawn, projected(drawn, (*keys, *row[len(kept) :]), release.names, release.position)
+
+
+def cutting(rows: Select) -> tuple[Expr, ...]:
+    """Return the terms of a filter that some moment of the periods which are read could fail."""
+    plain, moments = environment_of(rows.columns, ()), _moments(rows)
+    return tuple(term for term in rows.predicate if not _holds(term, plain, moments))
 
 
 def _one_value(key: Expr, rows: Select) -> Literal | None:

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import psycopg
@@ -17,7 +19,10 @@ import pytest
 from dpsql.backends import PostgresBackend, open_backend, prepared_rows
 from dpsql.backends.prepared_rows import Prepared, numbering_of, prepare
 from dpsql.errors import LedgerError, PolicyError
-from dpsql.policy import Policy, build_catalog, parse_policy
+from dpsql.policy import Policy, build_catalog, check, parse_policy
+from dpsql.policy.model import Period
+from dpsql.policy.periods import start_of
+from dpsql.relation.catalog import RowNumber
 from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.postgres_fixtures import NEWEST_FIRST
 from dpsql.tests.support.postgres_server import Installation, PostgresServer
@@ -165,7 +170,7 @@ def test_the_policy_takes_the_copy(owner: Owner, tmp_path: Path) -> None:
     for name in ("visit_copy", "item_copy"):
         unit = catalog.tables[name].unit
         assert unit is not None
-        assert unit.row_number == "n"
+        assert unit.row_number == RowNumber("n", 2)
 
 
 def test_a_persons_own_key_is_copied_in(owner: Owner) -> None:
@@ -425,6 +430,158 @@ def test_a_kill_leaves_nothing_half_done(owner: Owner, tmp_path: Path) -> None:
     assert 1 not in owner.numbers()
 
 
+# --- rows with a time ---------------------------------------------------------------------------------------------
+
+
+TIMED = (
+    POLICY.replace(
+        "[defaults]", '[privacy.time]\nperiod = "PERIOD"\nzone = "ZONE"\nsince = 2020-01-01\n[defaults]'
+    )
+    .replace("max_rows = 3\ncolumns", 'max_rows = 3\ntime = "seen"\ncolumns')
+    .replace('"visit.id" }\nmax_rows = 3', '"visit.id" }\nmax_rows = 3\ntime = "visit.seen"')
+    .replace("[tables.other]\n", '[tables.other]\ntime = "seen"\n')
+)
+SEEN = "ALTER TABLE visit ADD COLUMN seen TIMESTAMP; ALTER TABLE other ADD COLUMN seen TIMESTAMP; "
+UPDATED = (
+    "UPDATE visit SET seen = CASE id WHEN 1 THEN TIMESTAMP '2026-01-31 23:59:59.999999' WHEN 2 THEN TIMESTAMP '2026-02-01' "
+    "WHEN 3 THEN TIMESTAMP '2026-02-03' WHEN 4 THEN NULL ELSE TIMESTAMP '2026-02-28 12:00:00' END"
+)
+
+
+def timed(
+    owner: Owner, folder: Path, period: str = "month", zone: str = "UTC", kind: str = "TIMESTAMP"
+) -> Owner:
+    """Give the visits of an owner's database a time."""
+    owner.execute(SEEN.replace("TIMESTAMP", kind))
+    text = TIMED.replace("PERIOD", period).replace("ZONE", zone).replace("DATABASE", owner.url)
+    owner.policy = parse_policy(text, folder / "laws.toml")
+    return owner
+
+
+def of_months(owner: Owner, key: str = "id", table: str = "copy") -> dict[int, tuple[int, str, int]]:
+    """Return whose each row is, the first day of its period, and its number there."""
+    rows = owner.execute(f"SELECT {key}, owner, CAST(n_month AS VARCHAR), n FROM {table}")
+    return {one: (*rest,) for one, *rest in rows}  # type: ignore[misc]
+
+
+def test_rows_with_a_time_are_numbered_within_their_month(owner: Owner, tmp_path: Path) -> None:
+    timed(owner, tmp_path).execute(UPDATED)
+    assert owner.prepare("visit") == Prepared(5, 5, 0, False)
+    found = of_months(owner)
+    january, february = "2026-01-01", "2026-02-01"
+    assert (found[1], found[4], found[5]) == ((1, january, 1), (2, "0001-01-01", 1), (3, february, 1))
+    assert sorted((found[2], found[3])) == [(1, february, 1), (1, february, 2)]
+
+
+def test_the_time_is_copied_in_with_the_persons_key(owner: Owner, tmp_path: Path) -> None:
+    """It stood in the visit, and the copy of an item is on no way there."""
+    timed(owner, tmp_path).execute(UPDATED)
+    owner.prepare("item", "item_copy")
+    owner.prepare("visit", "visit_copy")
+    assert {key: (one, day) for key, (one, day, _) in of_months(owner, "no", "item_copy").items()} == {
+        1: (1, "2026-01-01"), 2: (1, "2026-01-01"), 3: (1, "2026-02-01"), 4: (2, "0001-01-01"),
+    }  # fmt: skip
+    taken = "".join(
+        f'[tables.{name}]\nunit = {{ column = "owner", references = "person.id" }}\ntime = "seen"\n'
+        'row_number = ["n_month", "n"]\nmax_rows = 2\n'
+        for name in ("visit_copy", "item_copy")
+    )
+    text = TIMED.replace("PERIOD", "month").replace("ZONE", "UTC").replace("DATABASE", owner.url)
+    policy = parse_policy(text + taken, tmp_path / "laws.toml")
+    backend = open_backend(owner.url)
+    with backend.snapshot() as snapshot:
+        live = snapshot.schema()
+    backend.close_idle()
+    assert build_catalog(policy, live).tables["item_copy"].unit.row_number == RowNumber("n", 2, "n_month")  # type: ignore[union-attr]
+    assert not check(policy, live).problems
+
+
+def test_in_a_month_to_which_no_row_came_numbers_are_the_same_again(owner: Owner, tmp_path: Path) -> None:
+    timed(owner, tmp_path)
+    months = ", ".join(f"({100 + i}, 1, 0, 'm', TIMESTAMP '2026-0{1 + i % 3}-05')" for i in range(30))
+    owner.execute(f"INSERT INTO visit VALUES {months}")
+    owner.prepare("visit")
+    before = of_months(owner)
+    owner.execute("DELETE FROM visit WHERE id = 102")  # of March
+    owner.execute("INSERT INTO visit VALUES (200, 1, 0, 'm', TIMESTAMP '2026-03-06')")
+    owner.prepare("visit")
+    after = of_months(owner)
+    assert [key for key, found in before.items() if found[1] < "2026-03-01" and after[key] != found] == []
+    march = sorted(found[2] for found in after.values() if found[1] == "2026-03-01")
+    assert march == list(range(1, 11)), "all of its rows are numbered anew"
+
+
+MOMENTS = [
+    datetime(2026, 1, 1), datetime(2026, 3, 29, 0, 59, 59), datetime(2026, 3, 29, 1), datetime(2026, 10, 25, 1),
+    datetime(2025, 12, 31, 18, 30), datetime(2026, 2, 28, 23, 59, 59, 999999), datetime(2024, 2, 29, 12),
+    datetime(2026, 6, 7, 22), datetime(1969, 12, 31, 23, 30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"])
+@pytest.mark.parametrize(
+    ("period", "zone"),
+    [("month", "UTC"), ("week", "Europe/Berlin"), ("day", "America/New_York"), ("year", "Asia/Kolkata")],
+)
+def test_first_days_are_those_of_the_policys_calendar(
+    owner: Owner, tmp_path: Path, period: str, zone: str, kind: str
+) -> None:
+    """As `policy/periods.py` has them, by which statements are printed."""
+    timed(owner, tmp_path, period, zone, kind)
+    owner.execute("DELETE FROM visit")
+    suffix = "+00" if "ZONE" in kind else ""
+    shown = ", ".join(
+        f"({i}, 1, 0, 'm', CAST('{moment}{suffix}' AS {kind}))" for i, moment in enumerate(MOMENTS)
+    )
+    owner.execute(f"INSERT INTO visit VALUES {shown}")
+    owner.prepare("visit")
+    found = dict(owner.execute(f"SELECT id, CAST(n_{period} AS VARCHAR) FROM copy"))
+    for i, moment in enumerate(MOMENTS):
+        local = moment.replace(tzinfo=UTC).astimezone(ZoneInfo("UTC" if kind == "DATE" else zone))
+        assert found[i] == start_of(Period(period), local.date()).isoformat(), moment
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_goes_of_a_month_moves_no_other_number(owner: Owner, tmp_path: Path, seed: int) -> None:
+    """`other` lacks the first person's rows of February, and so does its copy, whatever came, went and was corrected."""
+    timed(owner, tmp_path)
+    draw, rows = random.Random(seed), dict[int, tuple[int, int]]()
+    for step in range(4):
+        rows = {key: row for key, row in rows.items() if draw.random() > 0.2}
+        for key in draw.sample(sorted(rows), len(rows) // 3):
+            rows[key] = rows[key][0], draw.choice((1, 2, 3))
+        rows |= {100 * step + i: (draw.choice((1, 1, 2, 3)), draw.choice((1, 2, 2, 3))) for i in range(12)}
+        for table in ("visit", "other"):
+            kept = {key: row for key, row in rows.items() if table == "visit" or row != (1, 2)}
+            values = [
+                f"({key}, {one}, 0, 'm', TIMESTAMP '2026-0{month}-05')" for key, (one, month) in kept.items()
+            ]
+            draw.shuffle(values)
+            owner.execute(f"DELETE FROM {table}; INSERT INTO {table} VALUES {', '.join(values)}")
+            owner.prepare(table, f"copy_{table}")
+        whole = of_months(owner, table="copy_visit")
+        left = {key: found for key, found in whole.items() if found[:2] != (1, "2026-02-01")}
+        assert left == of_months(owner, table="copy_other")
+        assert len(left) < len(whole)
+
+
+def test_a_copy_without_months_is_not_one_of_rows_with_a_time(owner: Owner, tmp_path: Path) -> None:
+    owner.prepare("visit")
+    timed(owner, tmp_path)
+    with pytest.raises(PolicyError, match="no copy with numbers"):
+        owner.prepare("visit")
+
+
+@pytest.mark.parametrize("column", ["n", "n_month"])
+def test_a_column_of_the_numbers_name_is_told(owner: Owner, tmp_path: Path, column: str) -> None:
+    timed(owner, tmp_path).execute(f"ALTER TABLE visit ADD COLUMN {column} DATE")
+    with pytest.raises(PolicyError, match=f'the table has a column "{column}" already'):
+        owner.prepare("visit")
+
+
+# --- on Postgres alone, and not on DuckDB ----------------------------------------------------------------------
+
+
 @pytest.fixture
 def on_postgres(postgres: PostgresServer, tmp_path: Path) -> Iterator[Owner]:
     name = postgres.create_database()
@@ -459,7 +616,34 @@ def test_in_place_on_postgres(on_postgres: Owner, tmp_path: Path) -> None:
         )
     backend.close_idle()
     assert unit is not None
-    assert unit.row_number == "n"
+    assert unit.row_number == RowNumber("n", 3)
+
+
+def test_rows_with_a_time_in_place(on_postgres: Owner, tmp_path: Path) -> None:
+    made = timed(on_postgres, tmp_path)
+    made.execute(UPDATED)
+    made.execute("DELETE FROM visit WHERE owner IS NULL; ALTER TABLE visit ALTER COLUMN owner SET NOT NULL")
+    for was_there in (False, True):
+        assert made.prepare("visit", None) == Prepared(5, 5, 0, was_there)
+        found = of_months(made, table="visit")
+        assert found[1] == (1, "2026-01-01", 1)
+        assert found[4] == (2, "0001-01-01", 1)
+        assert sorted((found[2], found[3])) == [(1, "2026-02-01", 1), (1, "2026-02-01", 2)]
+    text = TIMED.replace("PERIOD", "month").replace("ZONE", "UTC").replace("DATABASE", made.url)
+    text = text.replace('time = "seen"\ncolumns', 'time = "seen"\nrow_number = ["n_month", "n"]\ncolumns')
+    backend = PostgresBackend(made.url)
+    with backend.snapshot() as snapshot:
+        assert not check(parse_policy(text, tmp_path / "laws.toml"), snapshot.schema()).problems
+    backend.close_idle()
+
+
+@pytest.mark.parametrize("column", ["n", "n_month"])
+def test_in_place_no_column_of_dates_is_overwritten(on_postgres: Owner, tmp_path: Path, column: str) -> None:
+    made = timed(on_postgres, tmp_path)
+    made.execute(f"ALTER TABLE visit ADD COLUMN {column} DATE; UPDATE visit SET {column} = DATE '2026-01-09'")
+    with pytest.raises(PolicyError, match=f'a column "{column}" already, and no UNIQUE constraint'):
+        made.prepare("visit", None)
+    assert {str(one) for (one,) in made.execute(f"SELECT {column} FROM visit")} == {"2026-01-09"}
 
 
 def test_in_place_no_column_of_the_tables_own_is_overwritten(on_postgres: Owner) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -16,8 +15,7 @@ import pytest
 from dpsql.backends import DuckDBBackend, PostgresBackend
 from dpsql.errors import PolicyError
 from dpsql.policy import LiveSchema, build_catalog, check, parse_policy
-from dpsql.policy.model import Period, Time
-from dpsql.policy.units import build_unit
+from dpsql.relation.catalog import RowNumber
 from dpsql.tests.support.postgres_server import PostgresServer
 
 POLICY = """
@@ -172,7 +170,7 @@ def test_what_the_engine_holds_is_taken(tmp_path: Path, on_duckdb: Live, on_post
         policy = parse_policy(POLICY, tmp_path / "laws.toml")
         unit = build_catalog(policy, live).tables["visit"].unit
         assert unit is not None
-        assert unit.row_number == "n"
+        assert unit.row_number == RowNumber("n", 3)
         assert not check(policy, live).problems
 
 
@@ -185,15 +183,69 @@ def test_a_policy_that_means_nothing(tmp_path: Path, on_duckdb: Live, how: str) 
         build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WHOLE))
 
 
-def test_beside_periods_it_is_refused(
-    tmp_path: Path, on_duckdb: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy = parse_policy(POLICY, tmp_path / "laws.toml")
-    timed = replace(policy, privacy=replace(policy.privacy, time=Time(Period.MONTH, date(2020, 1, 1))))
-    schema = on_duckdb(KEY + WHOLE)
-    assert build_catalog(policy, schema)
-    with pytest.raises(PolicyError, match=r"is not answered beside privacy\.time"):
-        build_unit("visit", timed, timed.tables["visit"], schema)
+TIMED = POLICY.replace(
+    "[defaults]", '[privacy.time]\nperiod = "month"\nsince = 2020-01-01\n[defaults]'
+).replace('row_number = "n"', 'time = "seen"\nrow_number = ["month", "n"]')
+WITH_MONTH = """CREATE TABLE visit (owner INTEGER NOT NULL, month DATE NOT NULL, n INTEGER NOT NULL, seen TIMESTAMP,
+  g INTEGER, PRIMARY KEY (owner, month, n))"""
+OF_MONTHS = {
+    "NULL months": (
+        WITH_MONTH.replace("month DATE NOT NULL", "month DATE").replace("PRIMARY KEY", "UNIQUE"),
+        '"month" may be NULL',
+    ),
+    "no month in the key": (
+        WITH_MONTH.replace("(owner, month, n)", "(owner, n)"),
+        'no PRIMARY KEY or UNIQUE constraint of "owner", "month", "n" keeps',
+    ),
+    "a wider key": (WITH_MONTH.replace("month, n)", "month, n, g)"), "no PRIMARY KEY or UNIQUE constraint"),
+    "the time in place of the month": (
+        WITH_MONTH.replace("(owner, month, n)", "(owner, seen, n)"), "no PRIMARY KEY or UNIQUE constraint",
+    ),
+    "a moment": (WITH_MONTH.replace("month DATE", "month TIMESTAMP"), "of which period a row is by its first day; make it a date"),
+    "a number of the month": (WITH_MONTH.replace("month DATE", "month INTEGER"), '"month" is integer, and says'),
+    "no month": (WITH_MONTH.replace("month DATE", "other DATE").replace("owner, month", "owner, other"), 'has no column "month"'),
+    "a decimal": (WITH_MONTH.replace("n INTEGER", "n NUMERIC(9, 2)"), "of which many values may lie between 1 and 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("trap", OF_MONTHS)
+def test_a_trap_of_periods(tmp_path: Path, on_duckdb: Live, on_postgres: Live, trap: str) -> None:
+    schema, said = OF_MONTHS[trap]
+    for live in (on_duckdb, on_postgres):
+        refused(tmp_path, live(KEY + schema), said, TIMED)
+
+
+def test_beside_a_time_a_number_has_a_period(tmp_path: Path, on_duckdb: Live, on_postgres: Live) -> None:
+    for live in (on_duckdb(KEY + WITH_MONTH), on_postgres(KEY + WITH_MONTH)):
+        policy = parse_policy(TIMED, tmp_path / "laws.toml")
+        unit = build_catalog(policy, live).tables["visit"].unit
+        assert unit is not None
+        assert unit.row_number == RowNumber("n", 3, "month")
+        assert not check(policy, live).problems
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('row_number = ["month", "n"]', 'row_number = "n"', "the first of them may all be of one; write two columns"),
+        ('time = "seen"\nrow_number', 'row_number', 'which these have not; write "n" alone'),
+        ('["month", "n"]', '["g", "month", "n"]', 'write the column of numbers, or '),
+        ('["month", "n"]', '["owner", "n"]', '"owner" says whose a row is'),
+        ('["month", "n"]', '["n", "n"]', "names each column of a key once"),
+    ],
+)  # fmt: skip
+def test_which_columns_a_policy_names(tmp_path: Path, on_duckdb: Live, old: str, new: str, said: str) -> None:
+    assert old in TIMED
+    other = '[tables.other]\nunit = "owner"\ntime = "seen"\nmax_rows = 1\n'
+    schema = on_duckdb(KEY + WITH_MONTH + "; CREATE TABLE other (owner INTEGER, seen DATE)")
+    with pytest.raises(PolicyError, match=said):
+        build_catalog(parse_policy(TIMED.replace(old, new) + other, tmp_path / "laws.toml"), schema)
+
+
+def test_without_a_budget_by_period_a_number_is_alone(tmp_path: Path, on_duckdb: Live) -> None:
+    text = POLICY.replace('row_number = "n"', 'row_number = ["month", "n"]')
+    with pytest.raises(PolicyError, match='which these have not; write "n" alone'):
+        build_catalog(parse_policy(text, tmp_path / "laws.toml"), on_duckdb(KEY + WITH_MONTH))
 
 
 def test_a_number_that_is_computed(tmp_path: Path, on_duckdb: Live) -> None:
@@ -231,7 +283,7 @@ def test_each_column_of_a_person_is_there(tmp_path: Path, on_duckdb: Live, nulla
     live = on_duckdb(schema)
     unit = build_catalog(parse_policy(text, tmp_path / "laws.toml"), live).tables["visit"].unit
     assert unit is not None
-    assert unit.row_number == "n"
+    assert unit.row_number == RowNumber("n", 3)
     columns = lambda one: tuple(replace(c, not_null=c.not_null and c.name != nullable) for c in one.columns)  # noqa: E731
     tables = tuple(
         replace(one, columns=columns(one)) if one.path[1] == "visit" else one for one in live.tables

@@ -51,18 +51,74 @@ def run(policy: Path, *words: str) -> Result:
     return CliRunner().invoke(program, ["-P", str(policy), *words])
 
 
-def test_under_a_budget_by_period_no_copy_is_made_that_no_policy_takes(policy: Path) -> None:
+TIME = """[privacy.time]
+period = "month"
+since = 2025-01-01
+[tables.person]"""
+DATED = POLICY.replace("[tables.person]", TIME).replace("max_rows = 3", 'max_rows = 3\ntime = "day"')
+BY_MONTH = "SELECT date_trunc('month', day), COUNT(*) FROM visit WHERE day < '2025-04-01' GROUP BY 1"
+
+
+@pytest.fixture
+def dated(policy: Path) -> Path:
+    """The visits of a person are of February, but for one of January and one without a day."""
     with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
         connection.execute("ALTER TABLE visit ADD COLUMN day DATE")
-    time = '[privacy.time]\nperiod = "month"\nsince = 2025-01-01\n[tables.person]'
-    dated = POLICY.replace("[tables.person]", time).replace("max_rows = 3", 'max_rows = 3\ntime = "day"')
-    policy.write_text(dated)
-    assert run(policy, "check").exit_code == 0
-    refused = run(policy, "prepare", "visit")
-    assert refused.exit_code == 5
-    assert "numbered rows are not there yet with a budget by period" in refused.stderr
-    with duckdb.connect(str(policy.parent / "data.duckdb")) as connection:
-        assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() == (2,)
+        connection.execute(
+            "UPDATE visit SET day = CASE WHEN id < 50 THEN DATE '2025-01-31' WHEN id < 150 THEN DATE '2025-02-01' END"
+        )
+    policy.write_text(DATED)
+    return policy
+
+
+def take(policy: Path, made: Result) -> None:
+    """Have a policy say what the command printed, in place of what it says of the table."""
+    lines = made.stdout.splitlines()[2:8]
+    columns = "columns = { day = {} }"
+    policy.write_text("\n".join([DATED[: DATED.index("[tables.visit]")], *lines, columns]))
+
+
+def test_from_a_table_with_a_time_to_an_answer(dated: Path) -> None:
+    made = run(dated, "prepare", "visit")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.splitlines() == [
+        "visit_prepared: 200 rows, 200 of them numbered now, 0 gone",
+        "In the policy, in place of what it says of visit:",
+        "  [tables.visit]",
+        '  source = "visit_prepared"',
+        '  unit = { column = "owner", references = "person.id" }',
+        '  time = "day"',
+        '  row_number = ["n_month", "n"]',
+        "  max_rows = 3",
+        "and its columns as before, without that one.",
+    ]
+    take(dated, made)
+    assert run(dated, "check").exit_code == 0
+    assert run(dated, "budget", "create").exit_code == 0
+    explained = run(dated, "explain", BY_MONTH).stdout
+    assert "numbered 1 to 3" in explained
+    assert "n_month" in explained
+    told = json.loads(run(dated, "query", "--epsilon", "1", "--json", BY_MONTH).stdout)
+    counts = [row[1] for row in told["rows"]]
+    assert [abs(count - exact) < 60 for count, exact in zip(counts, (50, 100, 0), strict=True)] == [True] * 3
+    again = run(dated, "prepare", "visit").stdout.splitlines()
+    assert again == [
+        "visit_prepared: 200 rows, 200 of them numbered now, 0 gone",
+        "The dataset is at epoch 2: earlier answers of undated rows, and of months that are not over, are no longer given again.",
+        "Closed months keep theirs; of one in which rows came late: dpsql refresh --from it.",
+    ]
+    assert (
+        json.loads(run(dated, "query", "--epsilon", "1", "--json", BY_MONTH).stdout)["rows"] == told["rows"]
+    )
+
+
+def test_check_tells_of_rows_of_another_month(dated: Path) -> None:
+    take(dated, run(dated, "prepare", "visit"))
+    said = "rows have the first day of another month beside their number"
+    assert said not in run(dated, "check", "--data").output
+    with duckdb.connect(str(dated.parent / "data.duckdb")) as connection:
+        connection.execute("UPDATE visit_prepared SET n_month = DATE '2025-01-27' WHERE id IN (3, 4, 60)")
+    assert f"3 of 200 {said}" in run(dated, "check", "--data").output
 
 
 def test_what_is_wrong_with_the_ledger_is_said_first(policy: Path) -> None:

@@ -380,7 +380,7 @@ def test_believe_a_key_that_nobody_enforces(tmp_path: Path, monkeypatch: Patch) 
     schema = SCHEMA.replace(", PRIMARY KEY (owner, n))", ")")
     plant(
         monkeypatch,
-        units.row_number_of,
+        units._require_key_of_numbers,
         ("if any(set(key) == wanted for key in table.proved.keys):", "if True:"),
     )
     people = heavy()
@@ -391,7 +391,11 @@ def test_believe_a_key_that_nobody_enforces(tmp_path: Path, monkeypatch: Patch) 
 
 def test_a_key_of_the_number_and_something_else_holds_nothing(tmp_path: Path, monkeypatch: Patch) -> None:
     schema = SCHEMA.replace("PRIMARY KEY (owner, n)", "PRIMARY KEY (owner, n, minutes)")
-    plant(monkeypatch, units.row_number_of, ("set(key) == wanted for key", "set(key) >= wanted for key"))
+    plant(
+        monkeypatch,
+        units._require_key_of_numbers,
+        ("set(key) == wanted for key", "set(key) >= wanted for key"),
+    )
     people = heavy()
     rows = tuple((1, 1, *row[2:4], i - 5) if row[0] == 1 else row for i, row in enumerate(people.visit))
     for made in opened(tmp_path, schema=schema):

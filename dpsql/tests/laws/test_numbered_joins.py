@@ -353,7 +353,7 @@ def test_no_draw_is_shared_with_other_rows(adding: World, monkeypatch: Patch) ->
     weighed = replace(release, bounding=replace(release.bounding, per_row=False, numbered=None))
     assert weighed.family(0, ()) != before[1]
     with monkeypatch.context() as patch:
-        plant(patch, growth._number_of, ("return table.unit.row_number if", "return None if True or"))
+        plant(patch, growth._number_of, ("return number.column if", "return None if True or"))
         assert not set(names(BY_G)) & set(before)
     with monkeypatch.context() as patch:
         plant(patch, growth.cut_before, ("item.source, item.source.max_rows", "item.source, 2"))
