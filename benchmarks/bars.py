@@ -39,9 +39,10 @@ place = {{ bounds = [0, {last}] }}
 
 
 def measure(size: Size) -> Iterator[Figure]:
-    """Yield what bars of one row cost at most at each epsilon, and those of 100,000 groups."""
+    """Yield what bars of one row cost at most at each epsilon, and those of 1,000 and of 100,000 groups."""
     yield from _of_one_row(size)
-    yield from _of_many_groups(size)
+    for groups in (1_000, 100_000 - 1):
+        yield from _of_many_groups(size, min(size.groups // 10, groups))
 
 
 def _of_one_row(size: Size) -> Iterator[Figure]:
@@ -62,9 +63,8 @@ def _of_one_row(size: Size) -> Iterator[Figure]:
             yield Figure(f"bars of {asked}, epsilon {worst}", found[worst][0], 0.5, "s", where)
 
 
-def _of_many_groups(size: Size) -> Iterator[Figure]:
-    groups = min(size.groups // 10, 100_000 - 1)
-    with _opened(size.folder, "many", 20 * groups, groups) as session:
+def _of_many_groups(size: Size, groups: int) -> Iterator[Figure]:
+    with _opened(size.folder, f"many-{groups}", 20 * groups, groups) as session:
         session.execute("SET dpsql.epsilon = 5")
         for name, text in _MANY.items():
             plain = _asked(session, text, None)

@@ -23,12 +23,14 @@ from .laws.square_root import SquareRoot
 from .laws.truncated import Thresholded, Truncated
 from .laws.weighted import (
     Assembled,
+    Part,
     Vector,
     WeightedSum,
     Wish,
     best_weights,
     half_width_of,
     mean_of,
+    near_half_width,
     precision_of,
     sum_of,
 )
@@ -52,6 +54,7 @@ __all__ = [
     "Law",
     "Near",
     "Noise",
+    "Part",
     "RandomSource",
     "Rank",
     "RankChoice",
@@ -72,6 +75,7 @@ __all__ = [
     "half_width_of",
     "law_of",
     "mean_of",
+    "near_half_width",
     "parse_epsilon",
     "precision_of",
     "pure_epsilon",

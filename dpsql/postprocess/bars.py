@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 from ..plan.measures.formulas import Chosen, Linear
 from ..plan.measures.measurements import Coord
@@ -69,6 +70,7 @@ from ..relation.relations import (
 from ..relation.types import BIGINT, BOOLEAN, DOUBLE, Kind
 from .null_on_error import holds_estimate, with_own_error
 from .public_parts import Needed, is_public, needed_below
+from .quotients import Quotient, Reader
 
 # --- which columns of an analyzed relation noise can move ---------------------------------------------------
 
@@ -511,10 +513,22 @@ class _Descent:
         """Return `source`, which is `node` with some bars, with the others' bars simulated over all of it."""
         if not others:
             return source, places
+        quotients = [self._quotient(one, node) for one in others]
+        if None in quotients and any(quotients):  # those that are tested by themselves first
+            tested = [one for one, quotient in zip(others, quotients, strict=True) if quotient is not None]
+            source, places = self._joint(node, source, wanted, places, tested)
+            others = [one for one, quotient in zip(others, quotients, strict=True) if quotient is None]
+            quotients = [None] * len(others)
         try:
             ends, found = simulation_of(node, tuple((one.expr, one.together) for one in others), self.plans)
             if ends is None:
                 return source, places
+            known = tuple(
+                one for one, place in zip(quotients, found, strict=True) if place is not None and one
+            )
+            if len(known) == len(ends.together):
+                barred = [one.expr for one, place in zip(others, found, strict=True) if place is not None]
+                ends = _with_tests(ends, node, barred, known, self.plans)
             rows = numbered(source, fields_of(*(one.expr for one in others)), self.plans)
         except NotSimulated:
             return source, places
@@ -534,6 +548,16 @@ class _Descent:
             for one, place in zip(wanted, places, strict=True)
         ]
         return projected(joined, exprs), all_places
+
+    def _quotient(self, wanted: _WantedBars, node: Relation) -> Quotient | None:
+        """Return what an expression is a quotient of, whose bar is made by a test; None: it is simulated."""
+        return Reader(self.plans, _release_of).quotient(wanted.expr, node)
+
+
+def _release_of(node: Relation) -> Release | None:
+    if isinstance(node, WithBars):
+        return node.release
+    return node if isinstance(node, Release) else None
 
 
 def _bar(release: Release, plan: ReleasePlan, wanted: _WantedBars) -> Bar | None:
@@ -703,12 +727,24 @@ class Ends(Relation):
     simulation: Relation
     width: int
     together: tuple[bool, ...]
-    _INPUTS = ("simulation",)
+    _INPUTS: ClassVar[tuple[str, ...]] = ("simulation",)
 
     @cached_property
     def columns(self) -> tuple[OutputColumn, ...]:
         ends = (OutputColumn(DOUBLE) for _ in self.together for _ in range(2))
         return (*self.simulation.columns[: self.width], *ends)
+
+
+@dataclass(frozen=True)
+class TestedEnds(Ends):
+    """The same of quotients, whose bars are made by tests where the laws allow it, and simulated where not.
+
+    `tested`: the column that numbers a row, then of each quotient its released value, and the first row of its part.
+    """
+
+    tested: Relation
+    quotients: tuple[Quotient, ...]
+    _INPUTS: ClassVar[tuple[str, ...]] = ("simulation", "tested")
 
 
 @dataclass(frozen=True, slots=True)
@@ -793,6 +829,28 @@ def simulation_of(
     simulation = projected(lifted.node, columns)
     ends = Ends(simulation, len(lifted.ids), tuple(wanted[index][1] for index in kept))
     return ends, [kept.index(i) if i in kept else None for i in range(len(exprs))]
+
+
+def _with_tests(
+    ends: Ends, node: Relation, exprs: Sequence[Expr], quotients: tuple[Quotient, ...],
+    plans: Mapping[Release, ReleasePlan],
+) -> Ends:  # fmt: skip
+    """Return what simulates expressions over a relation with what tests them as quotients. Raises NotSimulated."""
+    below = node.below if ends_in(node, "windows") else node
+    lifted = _Lifter(plans, replicas=False).lift(below, frozenset(range(len(below.columns))))
+    (number,) = lifted.identity
+    calls = [call.map(lifted.released) for call in node.windows] if ends_in(node, "windows") else []
+    own, width = len(calls), len(lifted.node.columns)
+    for quotient in quotients:
+        part = quotient.denominator.part
+        partition = () if part is None else tuple(map(lifted.released, part.partition))
+        calls.append(WindowCall(BIGINT, "min", (number,), partition, (), None))
+    places = (*lifted.base, *(width + i for i in range(own)))
+    columns: list[Expr] = [number]
+    for index, expr in enumerate(exprs):
+        columns += [moved(expr, lambda i: places[i]), Field(BIGINT, width + own + index)]
+    tested = projected(windowed(lifted.node, tuple(calls)), columns)
+    return TestedEnds(ends.simulation, ends.width, ends.together, tested, quotients)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from ..relation.relations import (
 from ..relation.types import BIGINT
 from ..sql.scope import Outer
 from . import null_on_error
-from .bars import Bar, Draws, Ends, Numbered, Replicated, ReplicatedSums, WithBars
+from .bars import Bar, Draws, Ends, Numbered, Replicated, ReplicatedSums, TestedEnds, WithBars
 from .null_on_error import cannot_overflow, engine_type, keep, to_double, with_own_error
 from .print_calls import CALLS, STANDS_AT, kept_mark, print_aggregate, print_join, print_literal, print_marked
 from .print_calls import FORMS as PRINTED_FORMS
@@ -511,7 +511,8 @@ _RELATIONS: dict[type[Relation], Callable[[PublicPrinter, Any], str]] = {
     Release: _release, AddedUp: _added_up, ReplicatedSums: _replicated_sums,
     WithBars: _with_bars, Scan: _scan, Values: _values,
     Block: _block, SetOperation: _set_operation, Join: _join, Fetched: _fetched,
-    Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends, **PRINTED_FORMS,
+    Numbered: _numbered, Replicated: _replicated, Draws: _draws, Ends: _ends, TestedEnds: _ends,
+    **PRINTED_FORMS,
 }  # fmt: skip
 _PARTS: Mapping[str, Callable[[PublicPrinter, Block], str]] = {
     "where": _filter, "group": _group, "having": _filter, "windows": _window, "outputs": _project,

@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure
-from ..mechanisms import Law
+from ..mechanisms import Gaussian, Laplace, Law
 from ..plan.measures.formulas import Linear, Variance
 from ..plan.measures.measurements import Coord
 from ..records import dataclass
@@ -298,6 +298,21 @@ class Seeded:
         return hashlib.shake_256(self._seed + self._calls.to_bytes(8, "big")).digest(count)
 
 
+_WIDEST = 2**50
+"""Up to so many steps noise is drawn by arrays of 64 bits."""
+
+
+def replicas_of(law: Law, count: int, source: Seeded) -> npt.NDArray[Any]:
+    """Return simulated noise, shape (count,): of one that is too wide for 64 bits multiples of a narrower one's, which
+    have the same law to fifteen digits."""
+    if not isinstance(law, Gaussian | Laplace) or law.scale <= _WIDEST:
+        return np.asarray(law.draw(count, source))
+    times = law.scale / _WIDEST
+    narrow = type(law)(Fraction(_WIDEST)).draw(count, source).tolist()
+    whole = [one * times.numerator // times.denominator for one in narrow]
+    return np.array(whole, dtype=np.int64 if max(map(abs, whole)) < 2**63 else object)
+
+
 # --- counts of people by which groups were shown ------------------------------------------------------------
 
 
@@ -400,15 +415,13 @@ def quotient_ends(
 ) -> tuple[Floats, Floats]:
     """Return the least and the greatest w of each row, shapes (rows,), with |numerator - w·denominator| <= h(w).
 
-    h is even; `halves` are its values at `places`, which rise from 0 to the largest w there is, and between them it is
-    the chord. Where the denominator does not rise faster than h, nothing is left out: -/+ the largest w.
+    `halves` are those of h at `places`, which rise from the least w there is to the largest; between them it is the
+    chord. Where the denominator does not rise faster than h, nothing is left out: the least and the largest w.
     """
-    places = np.concatenate([-places[:0:-1], places])
-    halves = np.concatenate([halves[:0:-1], halves])
     slope = float(np.max(np.abs(np.diff(halves) / np.diff(places))))
     known = denominator > slope
 
-    def greatest(above: Floats) -> Floats:
+    def greatest(above: Floats, places: Floats, halves: Floats) -> Floats:
         # w·denominator - above - h(w) rises with w: where it passes 0
         def at(number: Integers) -> Floats:
             found: Floats = denominator * places[number] - above - halves[number]
@@ -421,7 +434,7 @@ def quotient_ends(
         found: Floats = places[after - 1] + share * (places[after] - places[after - 1])
         return np.where(known, found, places[-1])
 
-    return -greatest(-numerator), greatest(numerator)
+    return -greatest(-numerator, -places[::-1], halves[::-1]), greatest(numerator, places, halves)
 
 
 # --- bars of variances and deviations of few rows -----------------------------------------------------------

@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EngineFailure, Refusal
-from ..mechanisms import Assembled, Law, Thresholded, Truncated, Vector, half_width_of
+from ..mechanisms import (
+    Assembled,
+    Gaussians,
+    Law,
+    Part,
+    Thresholded,
+    Truncated,
+    Vector,
+    half_width_of,
+    near_half_width,
+)
 from ..plan.measures.formulas import Average, Chosen, Linear, Variance
 from ..plan.measures.measurements import BoundingQuery, Coord, Measurement
 from ..plan.measures.ranks import END_MISSES
@@ -32,6 +43,7 @@ from ..policy.periods import Slices
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, error_bars
 from ..postprocess.bars import Bar
 from ..postprocess.print_public import PublicPrinter
+from ..postprocess.quotients import Quotient, Reader
 from ..postprocess.rows import FetchedTable
 from ..postprocess.simulate import (
     DRAW,
@@ -43,6 +55,7 @@ from ..postprocess.simulate import (
     few_rows,
     joint_bars,
     quotient_ends,
+    replicas_of,
     seed_of,
     shown_ends,
     shown_replicas,
@@ -60,16 +73,30 @@ if TYPE_CHECKING:
 
 _DRAWS = 2_000
 _FEWEST_DRAWS, _FEWEST_JOINT = 200, 100
-_MANY_ROWS = 5_000
-"""Averages and variances of so many rows have bars by the test of each, which takes no draws."""
+_MANY_ROWS = 1_000
+"""Averages, quotients and variances of so many rows have bars by the test of each, which takes no draws."""
 _PLACES = (
     Fraction(0),
     *(Fraction(part, 8 * 2**octave) for octave in range(7, -1, -1) for part in range(5, 9)),
 )
 """Parts of the largest average at which the half-width is taken: four an octave, as it bends at a place of any size."""
-_MAX_EVALUATIONS = 40_000_000
-_MAX_CELLS = 4_000_000
-"""Most replicas of a joint simulation: rows, draws and columns multiplied."""
+_MOST_SIZES = 8
+_MOST_RUNGS, _MOST_PLACES = 100, 200
+_CHORD, _BELOW = 0.01, 0.001
+"""Parts by which a half-width may be below and above its chord, in the middle."""
+_NARROW = 1.01
+"""Of noises below a step a half-width is no smooth function: so much more of it is above it between places too."""
+_SLOPE = 1.05
+"""A half-width is taken for so much steeper than far out, and the largest quotient for so much larger."""
+_BOTH_WAYS = (*((-1, part) for part in _PLACES[:0:-1]), *((1, part) for part in _PLACES))
+_MAX_EVALUATIONS, _ENOUGH_EVALUATIONS = 40_000_000, 1_500_000
+"""Most rows times draws of expressions of one row; and beyond how many there are no more draws than the fewest: so many
+take 0.3 s.
+"""
+_MAX_CELLS, _ENOUGH_CELLS = 4_000_000, 400_000
+"""Most replicas of a joint simulation: rows, draws and columns multiplied; and beyond how many there are no more draws
+than the fewest: so many take 0.3 s.
+"""
 _TOO_MUCH = ("57V01", "54001")
 """Bars that take too much time, or too much memory, are NULL: the answer stands without them."""
 _SMALL = 2**62
@@ -95,6 +122,8 @@ class Simulation:
 
     `numbers`: the types of the first. `together`: which bars are to hold for all rows at once. `releases`: those
     read; `replicated`: of which coordinates of these there are replicas. `parts`: the public parts that are read.
+    `tested`: what numbers a row, then of each bar, which is one of `quotients`, the released value and the first row of
+    its part; None: there are no tests.
     """
 
     sql: str
@@ -103,6 +132,8 @@ class Simulation:
     releases: frozenset[int]
     replicated: dict[int, tuple[Coord, ...]]
     parts: frozenset[int]
+    tested: str | None = None
+    quotients: tuple[Quotient, ...] = ()
 
 
 def empty_bars(table: ReleasedTable, bars: Sequence[Bar]) -> ReleasedTable:
@@ -247,14 +278,21 @@ class Maker:
         """
         found: dict[tuple[int, int], Ends] = {}
         alike: dict[tuple[Any, ...], list[tuple[tuple[int, int], Drawn]]] = {}
+        drawn_rows = sum(
+            table.row_count
+            * sum(bar.terms is None and bar.chosen is None for bar in self.bars.get(number, ()))
+            for number, table in tables.items()
+        )
         for number, table in tables.items():
             rows, size = self.rows[number], table.row_count
-            draws = min(_DRAWS, _MAX_EVALUATIONS // max(1, size))
+            draws = _draws_of(
+                drawn_rows, _ENOUGH_EVALUATIONS, min(_FEWEST_DRAWS, _MAX_EVALUATIONS // max(1, size))
+            )
             shape = tuple((column.name, column.type) for column in table.columns)
             for index, bar in enumerate(self.bars.get(number, ())):
                 if bar.terms is not None or bar.chosen is not None:
                     continue
-                ends = self._tested(rows, bar) if size >= _MANY_ROWS else None
+                ends = self._tested(rows, bar, table) if size >= _MANY_ROWS else None
                 if ends is None:
                     ends = self._variances(rows, bar, of_few=True) or ([np.nan] * size, [np.nan] * size)
                     if draws >= _FEWEST_DRAWS:
@@ -282,9 +320,30 @@ class Maker:
         sql = printer.over_release(rows.plan.release, bar.expr, own_error=(DRAW, ROW))
         return sql, Drawn(table, {place.column: noise for place, noise in noises.items()})
 
-    def _tested(self, rows: ReleasedRows, bar: Bar) -> Ends | None:
-        """Return the bars of an average or a variance by its test; None: it is another expression."""
-        return self._averages(rows, bar) or self._variances(rows, bar, of_few=False)
+    def _tested(self, rows: ReleasedRows, bar: Bar, table: ReleasedTable) -> Ends | None:
+        """Return the bars of an average, a variance or a quotient by its test; None: it is another expression."""
+        known = self._averages(rows, bar) or self._variances(rows, bar, of_few=False)
+        return known or self._quotient(rows, bar, table)
+
+    def _quotient(self, rows: ReleasedRows, bar: Bar, table: ReleasedTable) -> Ends | None:
+        """Return the bars of a quotient of a row's own numbers by its test; None: it is none, or is simulated."""
+        release, every = rows.plan.release, np.arange(table.row_count)
+        reader = Reader({release: rows.plan}, lambda node: release if node is release else None)
+        one = reader.quotient(bar.expr, release)
+        asked = None if one is None else _Asked.of(one, [rows], every, every)
+        ends = None if asked is None else asked.ends(1 - self.level)
+        if ends is None:
+            return None
+        sql, drawn = self._drawn(rows, bar, table, 1)
+        still = replace(drawn, replicas={name: 0 * noise for name, noise in drawn.replicas.items()})
+        try:
+            ((shown, _),) = error_bars(
+                self.engine, sql, [still], self.level, seconds=self.patience.left_for_bars
+            )
+        except (EngineFailure, Refusal) as error:
+            self._give_up(error)
+            return None
+        return _around(ends, shown)
 
     def _averages(self, rows: ReleasedRows, bar: Bar) -> Ends | None:
         """Return the bars of an average: all that the test of its numerator does not reject (soundness.md 1.2)."""
@@ -295,11 +354,12 @@ class Maker:
         widest = max(formula.highest - formula.middle, formula.middle - formula.lowest)
         if not widest or not formula.difference.terms or not formula.count.terms:
             return None
-        places = [widest * part for part in _PLACES]
-        halves = []
-        for place in places:
-            terms = formula.difference.plus(formula.count.times(-place)).terms
-            halves.append(float(half_width_of(_noises_on(rows, terms), 1 - self.level)))
+        places = [way * widest * part for way, part in _BOTH_WAYS]
+
+        def noises(place: Fraction) -> list[Part]:
+            return _parts(rows, formula.difference.plus(formula.count.times(-place)).terms)
+
+        halves = [near_half_width(noises(place), 1 - self.level) for place in places]
         noisy = NoisyCoordinates(
             {place: np.asarray(rows.values_of(place), dtype=np.float64) for place in formula.coordinates},
             {},
@@ -359,19 +419,9 @@ class Maker:
         """Return the bars of a simulation as a table, without rows if they cannot be had."""
         if _may_share_draws([self.rows[number] for number in simulation.replicated]):
             return empty_simulation(name, simulation)
-        cells = sum(
-            read[number].row_count * (1 + len(coordinates))
-            for number, coordinates in simulation.replicated.items()
-        )
-        cells += sum(_size(fetched[number]) for number in simulation.parts)
-        fitted = (
-            one
-            for number in simulation.replicated
-            for told in self.rows[number].fitted.values()
-            for one in told
-        )
-        draws = min(_DRAWS, _MAX_CELLS // max(1, cells * len(simulation.together)))
-        draws = min((draws, *(one.most_draws for one in fitted)))
+        draws = self._draws(simulation, read, fetched)
+        if draws < _DRAWS and (found := self._quotients(simulation, read, fetched)) is not None:
+            return _bars_table(name, simulation, found)
         if draws < _FEWEST_JOINT:
             self.patience.without_bars = True
             return empty_simulation(name, simulation)
@@ -390,10 +440,193 @@ class Maker:
             return empty_simulation(name, simulation)
         return _bars_table(name, simulation, found)
 
+    def _draws(
+        self, simulation: Simulation, read: Mapping[int, ReleasedTable], fetched: Sequence[FetchedTable]
+    ) -> int:
+        """Return how many draws of a simulation there is time for."""
+        cells = sum(
+            read[number].row_count * (1 + len(coordinates))
+            for number, coordinates in simulation.replicated.items()
+        )
+        cells += sum(_size(fetched[number]) for number in simulation.parts)
+        cells = max(1, cells * len(simulation.together))
+        fitted = (self.rows[number].fitted.values() for number in simulation.replicated)
+        most = [one.most_draws for told in itertools.chain.from_iterable(fitted) for one in told]
+        return min(_draws_of(cells, _ENOUGH_CELLS, min(_FEWEST_JOINT, _MAX_CELLS // cells)), *most, _DRAWS)
+
+    def _quotients(
+        self, simulation: Simulation, read: Mapping[int, ReleasedTable], fetched: Sequence[FetchedTable]
+    ) -> list[tuple[Any, ...]] | None:
+        """Return what numbers each row, then the ends of each quotient, by its test; None: some are simulated."""
+        if simulation.tested is None:
+            return None
+        tables: list[ReleasedTable | FetchedTable] = [*read.values()]
+        tables += [fetched[number] for number in sorted(simulation.parts)]
+        try:
+            shown = self.engine.run(simulation.tested, tables, seconds=self.patience.left_for_bars).rows
+        except (EngineFailure, Refusal) as error:
+            self._give_up(error)
+            return []
+        if not shown:
+            return []
+        number, *columns = zip(*shown, strict=True)
+        found: list[Sequence[Any]] = [number]
+        for index, (one, together) in enumerate(zip(simulation.quotients, simulation.together, strict=True)):
+            beta = (1 - self.level) / (len(number) if together else 1)
+            asked = _Asked.of(one, self.rows, np.array(number), np.array(columns[2 * index + 1]))
+            ends = None if asked is None else asked.ends(beta)
+            if ends is None:
+                return None
+            around = _around(ends, columns[2 * index])
+            found += [[None if math.isnan(one) else one for one in end.tolist()] for end in around]
+        return list(zip(*found, strict=True))
+
     def _give_up(self, error: EngineFailure | Refusal) -> None:
         if error.sqlstate not in _TOO_MUCH:
             raise error
         self.patience.without_bars = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A quotient over rows: its two sums in each, shapes (rows,), and of how many rows its denominator is.
+
+    `own`: what returns the noises that a row's numerator less w denominators has of the row's own numbers and of those
+    of other releases; `others`: those of each other row.
+    """
+
+    numerator: Array
+    denominator: Array
+    rows: Array
+    own: Callable[[Fraction], list[Part]]
+    others: Callable[[Fraction], list[Part]]
+
+    @classmethod
+    def of(
+        cls, quotient: Quotient, plans: Sequence[ReleasedRows], numbers: Array, first: Array
+    ) -> _Asked | None:
+        """Return a quotient over some rows of its release, each with the first row of its part; None: its noises are
+        not independent, or not alike in all rows.
+        """
+        found = {one.plan.release: one for one in plans}
+        rows, below = found[quotient.release], quotient.denominator
+        beside = [(found[release], part) for release, part in below.beside]
+        sums = [(rows, quotient.numerator), (rows, below.own), (rows, below.whole), *beside]
+        if not all(_is_alike(one, place) for one, part in sums for place in part.coordinates):
+            return None
+
+        def value(part: Linear) -> Array:
+            noisy = {place: np.asarray(rows.values_of(place), dtype=np.float64) for place in part.coordinates}
+            return (
+                NoisyCoordinates(noisy, {}).value(part)[numbers]
+                if noisy
+                else np.full(len(numbers), float(part.constant))
+            )
+
+        _, which, sizes = np.unique(first, return_inverse=True, return_counts=True)
+        denominator: Array = value(below.own) + np.bincount(which, value(below.whole))[which]
+        for other, part in beside:
+            terms = ((float(weight) * float(other.values_of(place)[0])) for place, weight in part.terms)
+            denominator = denominator + sum(terms, float(part.constant))
+
+        def own(w: Fraction) -> list[Part]:
+            mine = quotient.numerator.plus(below.own.plus(below.whole).times(-w))
+            others = (_parts(other, part.times(w).terms) for other, part in beside)
+            return [*_parts(rows, mine.terms), *itertools.chain.from_iterable(others)]
+
+        alone = not below.whole.terms
+        return cls(
+            value(quotient.numerator), denominator, np.ones_like(which) if alone else sizes[which], own,
+            lambda w: [] if alone else _parts(rows, below.whole.times(w).terms),
+        )  # fmt: skip
+
+    def ends(self, beta: Fraction) -> tuple[Array, Array] | None:
+        """Return the ends of each row's bar; None: a denominator is little more than its noise, or there are parts of
+        too many sizes."""
+        sizes = np.unique(self.rows)
+        if len(sizes) > _MOST_SIZES:
+            return None
+        low, high = np.empty(len(self.rows)), np.empty(len(self.rows))
+        for size in sizes.tolist():
+            rows = self.rows == size
+            found = self._ends_in(rows, size, beta)
+            if found is None:
+                return None
+            low[rows], high[rows] = found
+        return low, high
+
+    def _ends_in(self, rows: Array, size: int, beta: Fraction) -> tuple[Array, Array] | None:
+        def half(w: Fraction) -> float:
+            others = (
+                [(law, weight, count * (size - 1)) for law, weight, count in self.others(w)]
+                if size > 1
+                else []
+            )
+            return near_half_width([*self.own(w), *others], beta)
+
+        sign = np.where(self.denominator[rows] < 0, -1.0, 1.0)
+        numerator, denominator = sign * self.numerator[rows], sign * self.denominator[rows]
+        none, far = half(Fraction(0)), Fraction(2) ** 40
+        slope = max(half(far), half(-far)) / float(far) * _SLOPE
+        if not none or not slope or not (denominator > slope).all():
+            return None
+        top = float(np.max((np.abs(numerator) + none) / (denominator - slope))) * _SLOPE
+        traced = _traced(half, _ladder(none / slope, top))
+        if traced is None:
+            return None
+        places, halves = np.array(list(map(float, traced))), np.array(list(traced.values()))
+        is_narrow = any(law.spread < 1 for law, _, _ in (*self.own(Fraction(1)), *self.others(Fraction(1))))
+        halves *= _NARROW if is_narrow else 1.0
+        ends = quotient_ends(numerator, denominator, places, halves)
+        return None if ends[0].min() <= places[0] or ends[1].max() >= places[-1] else ends
+
+
+def _around(ends: tuple[Array, Array], shown: Sequence[float | None]) -> tuple[Array, Array]:
+    """Return ends with what is shown between them, which may be rounded; NULL where that is."""
+    value = np.array(shown, dtype=np.float64)
+    return np.minimum(ends[0], value), np.maximum(ends[1], value)
+
+
+def _draws_of(rows: int, enough: int, fewest: int) -> int:
+    """Return how many draws of so many rows are simulated: those that are cheap, or the fewest that do."""
+    return min(_DRAWS, max(enough // max(1, rows), fewest))
+
+
+def _ladder(bend: float, top: float) -> list[Fraction]:
+    """Return an octave each from where a half-width begins to bend, from -top or below to top or above: of the same
+    noises the same, but for where they end."""
+    rungs = [Fraction(0), Fraction(bend) / 8]
+    while rungs[-1] < top and len(rungs) < _MOST_RUNGS:
+        rungs.append(2 * rungs[-1])
+    return [*(-one for one in rungs[:0:-1]), *rungs]
+
+
+def _traced(half: Callable[[Fraction], float], rungs: Sequence[Fraction]) -> dict[Fraction, float] | None:
+    """Return a half-width at some places and between them, so many that each chord is near what is in its middle; None:
+    they would be too many."""
+    found = {place: half(place) for place in rungs}
+    spans = list(itertools.pairwise(rungs))
+    while spans:
+        low, high = spans.pop()
+        middle, chord = (low + high) / 2, (found[low] + found[high]) / 2
+        found[middle] = half(middle)
+        if len(found) > _MOST_PLACES:
+            return None
+        if not chord * (1 - _CHORD) <= found[middle] <= chord * (1 + _BELOW):
+            spans += [(low, middle), (middle, high)]
+    return dict(sorted(found.items()))
+
+
+def _is_alike(rows: ReleasedRows, place: Coord) -> bool:
+    """Say whether a coordinate has noise of one law in every row, added and independent of other rows' noise."""
+    measure = rows.measurements[place.measure]
+    is_told = rows.plan.counted == place.measure or place.measure in rows.fitted or measure.each
+    return not is_told and rows.law_of(place).is_additive
+
+
+def _parts(rows: ReleasedRows, terms: Sequence[tuple[Coord, Fraction]]) -> list[Part]:
+    """Return the noises on a weighted sum of a row's coordinates, as `near_half_width` takes them."""
+    return [(law, abs(weight), 1) for law, weight in _noises_on(rows, terms)]
 
 
 def _may_share_draws(rows: Sequence[ReleasedRows]) -> bool:
@@ -467,8 +700,13 @@ def _noises(rows: ReleasedRows, places: Sequence[Coord], count: int) -> dict[Coo
             together.setdefault((vector.draw, vector.joint), []).append((place, vector.coordinate))
             continue
         seed = seed_of(_identity(rows, place), law, rows.values_of(place))
-        found[place] = np.asarray(law.draw(count, Seeded(seed)))
+        found[place] = replicas_of(law, count, Seeded(seed))
     for (draw, joint), members in together.items():
+        if isinstance(joint, Gaussians):  # each has a noise of its own
+            for place, inner in members:
+                seed = hashlib.sha256(draw + joint.text.encode() + b"%d" % inner).digest()
+                found[place] = replicas_of(joint.at(inner), count, Seeded(seed))
+            continue
         size = joint.size_of(max(inner for _, inner in members) + 1)
         drawn = joint.vectors(size, count, Seeded(hashlib.sha256(draw + joint.text.encode()).digest()))
         found |= {place: drawn[inner] for place, inner in members}

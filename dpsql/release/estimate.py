@@ -38,7 +38,7 @@ import numpy as np
 from ..budget import Draw
 from ..mechanisms import Coordinate, Gaussian, Law, SquareRoot, WeightedSum, best_weights
 from ..plan.privacy.axes import Partition
-from ..postprocess.simulate import Seeded
+from ..postprocess.simulate import Seeded, replicas_of
 from ..records import dataclass
 from . import square_root
 from .released import Array, Groups, ReleasedMeasurement, integers
@@ -850,7 +850,8 @@ class Told:
         for one in self.observed:
             shape = (draws, len(one.numbers))
             drawn = (
-                float(one.weights[id_]) * law.draw(math.prod(shape), Seeded(_seed(id_, law))).reshape(shape)
+                float(one.weights[id_])
+                * replicas_of(law, math.prod(shape), Seeded(_seed(id_, law))).reshape(shape)
                 for id_, law in one.laws.items()
             )
             noises.append(sum(drawn, np.zeros(shape)))

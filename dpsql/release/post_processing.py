@@ -27,7 +27,7 @@ from ..plan.dialects.dialect import Dialect
 from ..plan.privacy.rows import Release
 from ..plan.release_plan import ReleasePlan
 from ..postprocess import ReleasedColumn, ReleasedTable, SealedEngine, finish
-from ..postprocess.bars import BAR_ENDS, Bar, Ends, resolve_bars
+from ..postprocess.bars import BAR_ENDS, Bar, Ends, TestedEnds, resolve_bars
 from ..postprocess.print_public import PublicPrinter
 from ..postprocess.public_parts import Fetched, Needed, check_usable, split
 from ..postprocess.rows import (
@@ -138,10 +138,12 @@ def compile_public(relation: Relation, plans: Sequence[ReleasePlan], dialect: Di
 
 def _simulation(ends: Ends, printer: PublicPrinter) -> Simulation:
     sql = printer.relation(ends.simulation)
+    tested = printer.relation(ends.tested) if isinstance(ends, TestedEnds) else None
+    quotients = ends.quotients if isinstance(ends, TestedEnds) else ()
     return Simulation(
         sql, tuple(column.type for column in ends.columns[: ends.width]), ends.together, frozenset(printer.used),
         {number: tuple(sorted(coordinates)) for number, coordinates in printer.replicated.items()},
-        frozenset(printer.read),
+        frozenset(printer.read), tested, quotients,
     )  # fmt: skip
 
 
@@ -301,6 +303,8 @@ def check_public(compiled: Compiled, plans: Sequence[ReleasePlan], engine: Seale
         read = [_numbered(plain[number]) for number in simulation.releases]
         read += [*empty_replicas(simulation), *(parts[number] for number in simulation.parts)]
         engine.check(simulation.sql, read)
+        if simulation.tested is not None:
+            engine.check(simulation.tested, read)
 
 
 def _empty_release(number: int, plan: ReleasePlan) -> ReleasedTable:

@@ -318,25 +318,36 @@ def _first(law: Coordinate, probability: Fraction) -> int:
 # --- to ten digits, in doubles -----------------------------------------------------------------------------
 
 
+_AT_ONCE = 64
+"""Tails that are asked for in one go: one by one most of the time is numpy's."""
+
+
 @lru_cache(maxsize=1024)
 def _estimate(law: Coordinate | Weighted, probability: Fraction) -> int:
     """Return the smallest m >= 1 with Pr[noise >= m] <= `probability`, as far as doubles tell."""
-    wanted, low, high = float(probability), 0, 1
-    while _tail_at(law, high) > wanted:
-        low, high = high, 2 * high
+    wanted, high = float(probability), 1
+    while (first := _first_below(law, [high << bits for bits in range(_AT_ONCE)], wanted)) is None:
+        high <<= _AT_ONCE
+    high <<= first
+    low = high // 2
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _tail_at(law, middle) <= wanted else (middle, high)
+        places = sorted({low + (high - low) * part // _AT_ONCE for part in range(1, _AT_ONCE)} - {low})
+        first = _first_below(law, places, wanted)
+        edges = [low, *places, high]
+        first = len(places) if first is None else first
+        low, high = edges[first], edges[first + 1]
     return high
 
 
-def _tail_at(law: Coordinate | Weighted, m: int) -> float:
+def _first_below(law: Coordinate | Weighted, places: Sequence[int], wanted: float) -> int | None:
+    """Return the number of the first of rising places beyond which noise is as rarely as wanted; None: of none."""
     weights = (
         law.weights
         if isinstance(law, Weighted)
         else tuple(int(i == law.index) for i in range(len(law.box.reaches)))
     )
-    return float(_upper(law.box, weights, np.array([float(m)]))[0])
+    below = _upper(law.box, weights, np.array(places, dtype=np.float64)) <= wanted
+    return int(np.argmax(below)) if below.any() else None
 
 
 def _tails(box: Box, weights: tuple[int, ...], at: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -66,6 +66,12 @@ class Laplace(Independent):
         upper = np.exp(-rate * np.maximum(at, 1 - at)) / (1 + math.exp(-rate))
         return np.where(at >= 1, upper, 1 - upper)
 
+    def transform(self, at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return E cos(t · noise) for each t of `at`, in its shape: 1 / (1 + sin²(t/2)·4q/(1-q)²)."""
+        rate = 1 / float(sampled_scale(self.scale))
+        found: npt.NDArray[np.float64] = np.sin(at / 2) * (2 * math.exp(-rate / 2) / -math.expm1(-rate))
+        return 1 / (1 + found**2)
+
     def draw(self, count: int, source: RandomSource) -> npt.NDArray[Any]:
         return draw_discrete_laplace(self.scale, count, source)
 
@@ -155,6 +161,21 @@ class Gaussian(Normal):
         """Return the least noise whose deviation is no smaller than a positive number."""
         fine = Fraction(math.ceil(deviation * _PARTS), _PARTS)
         return cls(fine if fine <= _FINE_LIMIT else Fraction(math.ceil(deviation)))
+
+    def transform(self, at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return E cos(t · noise) for each t of `at`, in its shape: by its definition, or where sigma is above 1 by
+        Poisson's summation of the density's own transform; what is left out is below 10^-16.
+        """
+        sigma = float(self.scale)
+        if sigma <= 1:
+            weights = [math.exp(-((y / sigma) ** 2) / 2) for y in range(10)]
+            waves = sum(
+                (w * np.cos(y * at) for y, w in enumerate(weights) if y), weights[0] / 2 * np.ones_like(at)
+            )
+            return np.asarray(waves / (sum(weights) - weights[0] / 2))
+        near = np.remainder(at + math.pi, 2 * math.pi) - math.pi
+        turns = (np.exp(-((sigma * (near - turn)) ** 2) / 2) for turn in (-2 * math.pi, 0.0, 2 * math.pi))
+        return np.asarray(sum(turns) / (1 + 2 * math.exp(-((2 * math.pi * sigma) ** 2) / 2)))
 
 
 def _root_above(number: Fraction) -> int:

@@ -67,8 +67,18 @@ _FARTHEST: Final = 2.0**62
 """Beyond this in a noise's own steps they have no 64 bits: its tails are interpolated, to three digits."""
 _WIDE: Final = 2**30
 """A Laplace noise of so many steps or more is as its limit, to nine digits."""
+_SMOOTHLY: Final = 2**12
+"""Sums of Gaussian noises of so many steps or more are as their limit, to six digits."""
 _REACH: Final = 40
 """So many times the sum of all |weight| · deviation holds all but 10^-20 of a sum of Laplace noises."""
+
+_NEAR_POINTS: Final = 2**14
+_NEAR_REACH: Final = 16.0
+"""So many deviations: all but 10^-9 of a sum of Laplace noises is within, and what is beyond is taken for within."""
+_SMOOTH: Final = 160.0
+"""A deviation is so many times that of what is added to a sum, and `_BACK` of those are taken off again."""
+_BACK: Final = 2.5
+_DOUBLES: Final = 1e-16
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +311,46 @@ def _mixed_quantile(beta: Fraction) -> float:
     return high
 
 
+def near_half_width(parts: Sequence[Part], beta: Fraction) -> float:
+    """Return m with Pr[|Σ weight · noise| > m] <= `beta`, about a hundredth above the least, in a tenth of the time: of
+    many sums of the same noises. No weight is below 0, and those of 0 do not count.
+
+    What is normal, of a deviation that is a small part of the sum's, is added to the sum: then its transform ends soon,
+    and is undone in few steps (soundness.md 1.35). Of noises that have no `transform` it is the least itself.
+    """
+    there = [part for part in parts if part[1]]
+    if not there:
+        return 0.0
+    if beta < _FINEST or not all(isinstance(law, Gaussian | Laplace) for law, _, _ in there):
+        return float(_half_width(there, beta))
+    return _near_half_width(tuple(there), beta)
+
+
+@lru_cache(maxsize=4096)
+def _near_half_width(parts: tuple[Part, ...], beta: Fraction) -> float:
+    deviation = math.sqrt(sum(float(weight) ** 2 * count * float(law.spread) for law, weight, count in parts))
+    at, transform = _smooth()
+    for law, weight, count in parts:
+        assert isinstance(law, Gaussian | Laplace)
+        transform = transform * law.transform(at * (float(weight) / deviation)) ** count
+    waves = np.zeros(_NEAR_POINTS // 2 + 1, dtype=np.complex128)
+    waves[1 : len(at) + 1] = -1j * transform / at
+    places = np.arange(_NEAR_POINTS // 2) * (2 * _NEAR_REACH / _NEAR_POINTS)
+    # Pr[|S| <= x] is (2x + 4 Σ transform(t)·sin(t·x)/t) / L, over the multiples t of 2π/L
+    sines = np.fft.irfft(waves, _NEAR_POINTS)[: _NEAR_POINTS // 2] * (_NEAR_POINTS / 2)
+    beyond = np.maximum.accumulate((1 - (2 * places + 4 * sines) / (2 * _NEAR_REACH))[::-1])[::-1]
+    wanted = float(beta) * NormalDist().cdf(_BACK)
+    return deviation * (float(np.interp(-wanted, -beyond, places)) + _BACK / _SMOOTH)
+
+
+@lru_cache(maxsize=1)
+def _smooth() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return where a transform is taken, in deviations of the sum, and that of what is added; both of shape (n,)."""
+    at: Array = np.arange(1, _NEAR_POINTS // 2) * (math.pi / _NEAR_REACH)
+    added: Array = np.exp(-((at / _SMOOTH) ** 2) / 2)
+    return at[added > _DOUBLES], added[added > _DOUBLES]
+
+
 def _half_width(parts: Sequence[Part], beta: Fraction) -> Fraction:
     """Return the half-width before it is rounded."""
     many = sum(count for _, _, count in parts)
@@ -308,9 +358,19 @@ def _half_width(parts: Sequence[Part], beta: Fraction) -> Fraction:
         return sum(
             (weight * count * law.half_width(beta / many) for law, weight, count in parts), Fraction(0)
         )
+    if all(isinstance(law, Gaussian) and law.scale >= _SMOOTHLY for law, _, _ in parts):
+        variance = sum((weight**2 * count * law.spread for law, weight, count in parts), Fraction(0))
+        return Fraction(-NormalDist().inv_cdf(float(beta / 2))) * _root(variance)
     limit, wide = _limit(parts)
     unit, shape = _shape(wide)
     return limit * unit * _half_width_of(shape, beta)
+
+
+def _root(number: Fraction) -> Fraction:
+    """Return the root of a positive number, to fifteen digits, however large it is."""
+    bits = max(0, (number.numerator.bit_length() - number.denominator.bit_length()) // 2)
+    near: Fraction = Fraction(math.sqrt(number / 4**bits)) * 2**bits
+    return near
 
 
 def _limit(parts: Sequence[Part]) -> tuple[Fraction, Sequence[Part]]:

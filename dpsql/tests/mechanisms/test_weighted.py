@@ -11,10 +11,21 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpsql.mechanisms import OS_RANDOM, Box, Gaussian, Laplace, Law, WeightedSum, half_width_of, sum_of
+from dpsql.mechanisms import (
+    OS_RANDOM,
+    Box,
+    Gaussian,
+    Laplace,
+    Law,
+    WeightedSum,
+    half_width_of,
+    near_half_width,
+    sum_of,
+)
 from dpsql.mechanisms.laws import weighted
 
 from ..laws.planting import plant
+from ..support.length import some
 
 BETA = Fraction(1, 20)
 HALF = Fraction(1, 2)
@@ -317,3 +328,58 @@ def test_the_normal_quantile_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, weighted.bound_of, ("if kinds == {Gaussian}", "if kinds"))
     with pytest.raises(AssertionError):
         check_bounds()
+
+
+# --- about a hundredth above -----------------------------------------------------------------------------------
+
+WIDE = (Laplace(Fraction(40)), Gaussian(Fraction(30)), Laplace(Fraction(3)), Gaussian(Fraction(5, 2)))
+
+
+@pytest.mark.parametrize("one", some(WIDE, 2), ids=lambda law: law.text)
+@pytest.mark.parametrize("beta", [BETA, Fraction(1, 10**5)])
+def test_near_half_widths_are_above_exact_ones_by_a_hundredth(one: Law, beta: Fraction) -> None:
+    for other, weight, count in (
+        (one, Fraction(1, 3), 1),
+        (WIDE[1], Fraction(1, 100), 500),
+        (WIDE[0], Fraction(2), 7),
+    ):
+        parts = [(one, Fraction(1), 1), (other, weight, count)]
+        exact = float(weighted._half_width(parts, beta))
+        assert exact <= near_half_width(parts, beta) <= exact * 1.015
+    assert near_half_width([(one, Fraction(1), 1), (one, Fraction(0), 9)], beta) >= one.half_width(beta)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [Laplace(Fraction(1, 5)), Gaussian(Fraction(1, 4)), Laplace(Fraction(1, 2000))],
+    ids=lambda law: law.text,
+)
+def test_near_half_widths_of_noises_below_a_step(one: Law) -> None:
+    """Of one noise alone its lattice is exact, and what is added is a part of its deviation."""
+    for beta in (BETA, Fraction(1, 10**4)):
+        exact = one.half_width(beta)
+        assert exact <= near_half_width([(one, Fraction(1), 1)], beta) <= exact * 1.02 + 0.05
+
+
+def test_near_half_widths_of_others_are_the_exact_ones() -> None:
+    law = Box(Fraction(20), (1, 3)).at(1)
+    assert near_half_width([(law, Fraction(1), 1)], BETA) == law.half_width(BETA)
+
+
+@pytest.mark.parametrize(("old", "new"), [(" ** count", ""), ("* NormalDist().cdf(_BACK)", "* 2")])
+def test_mutants_of_near_half_widths(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """What takes many noises for one, and what takes back twice as much as was added."""
+    weighted._near_half_width.cache_clear()
+    plant(monkeypatch, weighted._near_half_width.__wrapped__, (old, new))
+    with pytest.raises(AssertionError):
+        test_near_half_widths_are_above_exact_ones_by_a_hundredth(WIDE[0], BETA)
+    weighted._near_half_width.cache_clear()
+
+
+def test_wide_gaussian_noises_are_as_their_limit() -> None:
+    """A sum of them has the normal law's quantile, at any width: those of a lattice are no nearer."""
+    for scale in (2**12, 10**9, 10**30):
+        half = half_width_of(
+            [(Gaussian(Fraction(scale)), Fraction(1, 3)), (Gaussian(Fraction(scale)), Fraction(5))], BETA
+        )
+        assert float(half / scale) == pytest.approx(1.959964 * math.sqrt(1 / 9 + 25), rel=1e-6)

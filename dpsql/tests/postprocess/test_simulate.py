@@ -166,7 +166,7 @@ def test_bad_arguments(
 
 
 def test_ends_of_quotients_are_where_the_test_rejects() -> None:
-    places = np.linspace(0, 2, 17)
+    places = np.linspace(-2, 2, 33)
     halves = np.hypot(5.0, 3.0 * places)
     numerator, denominator = np.array([40.0, -40.0, 500.0, 1.0]), np.array([50.0, 50.0, 100.0, 2.0])
     low, high = quotient_ends(numerator, denominator, places, halves)
@@ -181,6 +181,12 @@ def test_ends_of_quotients_are_where_the_test_rejects() -> None:
     assert (low[0], high[0]) == (-high[1], -low[1])
     assert (low[2], high[2]) == (2, 2), "5 is beyond the largest there is"
     assert (low[3], high[3]) == (-2, 2), "a count as large as its noise rejects nothing"
+
+
+def test_ends_of_quotients_whose_half_width_is_not_even() -> None:
+    places = np.linspace(-1, 1, 65)
+    low, high = quotient_ends(np.array([10.0]), np.array([50.0]), places, 4 * np.abs(1 - places))
+    assert (low[0], high[0]) == (pytest.approx(6 / 46), pytest.approx(14 / 54))
 
 
 @pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(1, 20), Fraction(1, 100)])
@@ -214,7 +220,11 @@ def test_bars_of_averages_hold_the_truth() -> None:
         (total + wide.draw(len(total), OS_RANDOM)).astype(float),
         (count + narrow.draw(len(total), OS_RANDOM)).astype(float),
     )
-    low, high = quotient_ends(*noisy, np.array(list(map(float, places))), np.array(halves))
+    both = [
+        np.array([*(way * one for one in of[:0:-1]), *of], dtype=float)
+        for way, of in ((-1, places), (1, halves))
+    ]
+    low, high = quotient_ends(*noisy, *both)
     held = (low <= total / count) & (total / count <= high)
     many = noisy[1] > 60
     assert 0.88 < np.mean(held[many]) < 0.92

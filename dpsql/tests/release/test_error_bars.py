@@ -339,14 +339,17 @@ def test_what_is_simulated_together_is_bounded(session: Session, monkeypatch: py
         return inner(engine, sql, width, together, tables, draws, *rest)
 
     monkeypatch.setattr(answer_bars, "joint_bars", noted)
-    session.execute(LINEAR["share"])
+    session.execute(LINEAR["total"])
     session.dataset.answers.clear()
-    monkeypatch.setattr(answer_bars, "_MAX_CELLS", 12 * 300)
-    assert session.execute(LINEAR["share"]).rows[0][2] is not None
+    monkeypatch.setattr(answer_bars, "_ENOUGH_CELLS", 12 * 300)
+    assert session.execute(LINEAR["total"]).rows[0][2] is not None
+    session.dataset.answers.clear()
+    monkeypatch.setattr(answer_bars, "_ENOUGH_CELLS", 12 * 90)
+    assert session.execute(LINEAR["total"]).rows[0][2] is not None
     session.dataset.answers.clear()
     monkeypatch.setattr(answer_bars, "_MAX_CELLS", 12 * 90)
-    answer = session.execute(LINEAR["share"])
-    assert drawn == [2000, 300]
+    answer = session.execute(LINEAR["total"])
+    assert drawn == [2000, 300, 100]
     assert all(row[2] is None and row[1] is not None for row in answer.rows)
     assert answer.receipt is not None
     assert any("error bars" in note for note in answer.receipt.notes)
