@@ -1073,7 +1073,7 @@ class Lemmas:
 
     def _least_of(self, heavy: Term, weight: Term) -> tuple[int, list[tuple[Term, Term]]]:
         """(U, relations with W) of a column `W - U` of heavy: heavy itself, or the least of a UNION ALL by owners."""
-        relation: Term = heavy.args[0]
+        relation = self._over_rows(heavy.args[0])
         definition = columns_of(relation)[weight.args[1]]
         unit = self._constant(definition.args[1]) if definition.op == "sub" else None
         if not isinstance(unit, int) or unit < 1:
@@ -1091,6 +1091,32 @@ class Lemmas:
         ):  # fmt: skip
             raise Refused("lemmas: E2, the least of several weights of an owner")
         return unit, [(one, columns_of(one)[least.args[1]]) for one in union.args[0].args[0]]
+
+    def _over_rows(self, relation: Term) -> Term:
+        """A grouping of p as one of the rows that p groups. Premise: keys of p's, all of p's groups, and of the rest of
+        p the sum of its COUNT(*) alone. Conclusion: that sum is COUNT(*) of p's rows. Why: each of them is in one
+        group of p, which has its keys."""
+        alone = relation.op == "agg" and relation.args[0].args[1:] == ((), ())
+        p: Term | None = relation.args[0].args[0][0] if alone and len(relation.args[0].args[0]) == 1 else None
+        if p is None or p.args[0].op != "agg" or p.args[0].args[2]:
+            return relation
+        by: dict[Term, Term] = {}
+        block, grouped, _, shown = p.args[0].args
+        for name, term in shown:
+            column = self.pool("col", p, name)
+            if term in grouped:
+                by[column] = term
+            elif term is self.pool("count*", ()):
+                by[self.pool("sum", column, ())] = term
+        _, keys, having, columns = relation.args
+        terms = [*having, *(term for _, term in columns)]
+        inner = [one for term in terms for one in walk(term, lambda one: one not in by)]
+        if any(key not in by for key in keys) or any(one.op in AGGREGATES and one not in by for one in inner):
+            return relation
+        below = [tuple(self.pool.replace(one, by) for one in part) for part in (keys, having)]
+        named = tuple((name, self.pool.replace(term, by)) for name, term in columns)
+        over = self.pool("agg", block, *below, named)
+        return relation if p in over.free else over
 
     def _equated(
         self, on: Sequence[Term], heavy: Term, columns: dict[str, Term], keys: Sequence[Term]

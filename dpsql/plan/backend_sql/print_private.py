@@ -165,10 +165,11 @@ class PrivatePrinter:
             )  # fmt: skip
         return sql
 
-    def key(self, expr: Expr, *, is_whole: bool = False) -> str:
+    def key(self, expr: Expr, *, is_whole: bool = False, longest: int | None = None) -> str:
         """Return a group key in canonical form: text compared bytewise, numbers exact.
 
-        `is_whole`: a column of it stands as it is: it links rows of one owner.
+        `is_whole`: a column of it stands as it is: it links rows of one owner. `longest`: bytes of the longest text
+        that is asked for, where NULL is not: a longer one is one of all others, and NULL there (soundness.md 1.17).
         """
         if expr.type.is_float:
             raise Refusal(
@@ -184,6 +185,9 @@ class PrivatePrinter:
             )  # fmt: skip
         if expr.type.is_integer and not expr.is_constant:
             self._check_range(expr)
+        column = self.env.declared(expr)
+        if longest is not None and column is not None and is_cut(column) and longest < read_length(column):
+            return self.dialect.bytewise(self.dialect.no_longer(self.whole(expr), longest))
         shown = self.whole(expr) if is_whole else self.value(expr)
         if expr.type.kind is Kind.NUMERIC and expr.column is not None:
             return self.dialect.number_key(shown, expr.type)

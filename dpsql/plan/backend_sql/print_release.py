@@ -4,8 +4,8 @@
     SELECT k0, CAST(SUM(m0_0) AS BIGINT) AS m0_0
     FROM (SELECT (CASE WHEN (k0 IN ('gold', 'plain')) THEN k0 END) COLLATE C AS k0, m0_0
       FROM (SELECT k0, COUNT(*) AS m0_0
-        FROM (SELECT (CASE WHEN strlen(CAST("kind" AS VARCHAR)) <= 1000 THEN CAST("kind" AS VARCHAR)
-          ELSE left(CAST("kind" AS VARCHAR), 1000) END) COLLATE C AS k0 FROM "main"."card") AS r
+        FROM (SELECT (CASE WHEN strlen(CAST("kind" AS VARCHAR)) <= 5 THEN CAST("kind" AS VARCHAR) END) COLLATE C AS k0
+          FROM "main"."card") AS r
         GROUP BY k0) AS b) AS b
     GROUP BY k0
 
@@ -19,9 +19,10 @@ House rules (soundness.md 1.1, 1.5 and 1.9, which have the proofs):
    total order, never LIMIT, never a volatile function.
 3. Counts and sums are taken of all rows, each weighed U, and corrected for the units with more than R rows, which
    `heavy` lists: Σ over all rows of U + Σ over heavy units' rows of (w - U). `heavy` leaves out keys and values,
-   never a filter, or a join that could copy rows: t counts every row that is summed. What is joined is printed once,
-   a step that all of these read. Where the engine keeps no step the sums of each unit in each group are weighed, by t
-   over the unit's groups. All is one statement, hence one snapshot.
+   never a filter, or a join that could copy rows: t counts every row that is summed. What is joined, or what a filter
+   leaves of a table where that is little, is printed once, a step that all of these read. Where the engine keeps no
+   step the sums of each unit in each group are weighed, by t over the unit's groups. All is one statement, hence one
+   snapshot.
 4. A unit has one weight for all groups, after all of its rows were counted in t, those of undeclared groups too.
    Counts and sums of declared groups have one more cell of each key, for the rows of all other values. Keys are
    mapped to cells in the outermost sum, where rows are grouped already (1.34).
@@ -60,9 +61,10 @@ from ..measures.measurements import (
 )
 from ..measures.ranks import ModeMeasurement, Ranked
 from ..privacy.axes import Axis
-from ..privacy.keys import MAX_DOMAIN, Domain
+from ..privacy.keys import MAX_DOMAIN, Domain, share_left
+from ..privacy.ownership import without_path
 from ..privacy.public_inputs import KeyList
-from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, fields_in
+from ..privacy.rows import Fan, IntermediateColumn, Lookup, OwnedRows, columns_of, fields_in
 from .print_private import print_whole
 from .print_source import SourcePrinter, carried_as, hash_texts, numbered, shown_keys, spread
 from .print_sums import (
@@ -154,6 +156,8 @@ def norm_divisor(dialect: Dialect, most: int) -> tuple[str, str]:
 
 _MAX_ROOT = 2**50
 """Above all roots of `MAX_SQUARES`, times `WEIGHT`."""
+_FEW = Fraction(1, 4)
+"""Of a table's rows: the largest share that costs less to keep than to read again."""
 _FAR = 64
 """How many times what is kept of a unit it has, for its first to be taken by an engine's heap and not by a window.
 
@@ -190,6 +194,16 @@ class ReleasePrinter:
             self.axes = None
         self.key_names = [f"k{i}" for i in range(len(self.keys))]
         self.unit, self.heavy = (numbered(name, len(self.relation.owner)) for name in ("u", "hu"))
+        self.longest = [self._longest(*pair) for pair in zip(self.keys, self.domains, strict=True)]
+
+    def _longest(self, key: Expr, domain: Domain | None) -> int | None:
+        """Return the bytes of the longest text that is asked for in a key, None where each text is one of its own.
+
+        A norm tells texts apart as its own key has them.
+        """
+        if domain is None or None in domain.values or key.type.kind is not Kind.TEXT or self.bounding.norms:
+            return None
+        return max((len(str(value).encode()) for value in domain.values), default=0)
 
     def queries(
         self, wanted: tuple[int, ...], chosen_groups: Sequence[tuple[Scalar, ...]] | None = None
@@ -376,11 +390,25 @@ class ReleasePrinter:
         is_plain = self._is_of_table() and counted is None and bool(self.keys)
         if not self.dialect.keeps_steps and not is_plain:
             return self._in_one_pass(numbers, counted)
-        return self._of_table(numbers, counted) if self._is_of_table() else self._of_joins(numbers, counted)
+        return self._of_scans(numbers, counted) if self._is_scanned() else self._of_joins(numbers, counted)
 
     def _is_of_table(self) -> bool:
         items = self.relation.items
         return len(items) == 1 and items[0].source.table is not None
+
+    def _is_scanned(self) -> bool:
+        """Say whether each part reads the rows from their table anew: one that is read without its owners, and of which
+        a filter leaves many. Few cost less to keep.
+
+        How many is guessed from what is declared.
+        """
+        if self._is_of_table() and not self.dialect.keeps_steps:
+            return True
+        rows = self.relation
+        items, predicate = without_path(rows) if self.dialect.has_no_orphans else (rows.items, rows.predicate)
+        if len(items) != 1 or items[0].source.table is None:
+            return False
+        return self._is_direct() or share_left(columns_of(items), predicate) > _FEW
 
     def _is_direct(self) -> bool:
         """Say whether units can be grouped in a direct table, and no key is an integer to the engine: with one it could
@@ -394,27 +422,33 @@ class ReleasePrinter:
             key.type.kind is Kind.TEXT for key in self.keys
         )
 
-    def _of_table(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
+    def _of_scans(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """A plain aggregate of a table, corrected for the units with more than R rows (house rule 3)."""
-        filters = counted_in(self.measurements)
         norms = [norm.key for norm in self.bounding.norms]
         is_salted = counted is not None and self.bounding.ranked
-        listed = self._inner(keys=(), more=(*filters, *norms), shows_unit=True, is_salted=is_salted)
-        sources = listed.sources
-        if filters:
-            listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
-        places = [listed.item(listed.printer.key(key), "g") for key in norms]
-        rows = f"({listed.sql()}{self.dialect.listed_by_sort}) AS r"
-        steps = [f"heavy AS ({self._lighter(rows, places)})"]
+        sources = SourcePrinter(self.dialect, 2 if is_salted else 1)
+        steps: list[str] = []
+        if counted is not None:
+            steps += self._people(self._inner(sources=sources, shows_unit=True).sql())
+        heavy = self._heavy_of_people() if self._lists_all_rows(counted) else self._listed_heavy(sources)
+        steps.append(self.dialect.step("heavy", heavy, is_kept=None if self._is_of_table() else True))
         plain, inner = (self._inner(numbers, sources=sources, beside=beside) for beside in ("", "heavy"))
         whole = self._whole(numbers, GroupSums(plain))
         less = self._coordinates(numbers, WeighedSums(inner))
-        if counted is not None:
-            steps += self._people(self._inner(sources=sources, shows_unit=True).sql())
-            numbers = (*numbers, counted)
+        numbers = numbers if counted is None else (*numbers, counted)
         sums = self._corrected(whole, f"({plain.sql()}) AS r", less, f"({inner.sql()}) AS r", counted)
         query = _query(f"WITH {', '.join(steps)} {sums}", numbers, sources)
         return replace(query, is_direct=self._is_direct() and counted is None and not norms)
+
+    def _listed_heavy(self, sources: SourcePrinter) -> str:
+        """Return the units that are beyond a bound, from the table's rows."""
+        filters = counted_in(self.measurements)
+        norms = [norm.key for norm in self.bounding.norms]
+        listed = self._inner(keys=(), more=(*filters, *norms), shows_unit=True, sources=sources)
+        if filters:
+            listed.where.append(f"({' OR '.join(listed.printer.boolean(term) for term in filters)})")
+        places = [listed.item(listed.printer.key(key), "g") for key in norms]
+        return self._lighter(f"({listed.sql()}{self.dialect.listed_by_sort}) AS r", places)
 
     def _of_joins(self, numbers: tuple[int, ...], counted: int | None) -> BackendQuery:
         """The same of rows that are made once: joins, filters and subqueries cost more than to keep what they leave."""
@@ -428,13 +462,13 @@ class ReleasePrinter:
         listed = inner.of_units(
             [f"({' OR '.join(flags)})"] if flags else [], more=[f"r.{name}" for name in places]
         )
-        steps = [
-            self.dialect.step("r", inner.sql(), is_kept=True),
-            self.dialect.step("heavy", self._lighter(f"({listed}) AS r", places), is_kept=True),
-        ]
+        steps = [self.dialect.step("r", inner.sql(), is_kept=True)]
         if counted is not None:
             steps += self._people(inner.of_units([], whole=True))
             numbers = (*numbers, counted)
+        is_listed = self._lists_all_rows(counted)
+        heavy = self._heavy_of_people() if is_listed else self._lighter(f"({listed}) AS r", places)
+        steps.append(self.dialect.step("heavy", heavy, is_kept=True))
         of_heavy = f"({inner.of_units([], beside='heavy')}) AS r"
         sums = self._corrected(whole, "r", less, of_heavy, counted)
         return _query(f"WITH {', '.join(steps)} {sums}", numbers, inner.sources)
@@ -463,11 +497,20 @@ class ReleasePrinter:
             numbers = (*numbers, counted)
         return _query(self._by_group(f"({units}) AS p", totals), numbers, inner.sources)
 
-    def _heavy(self, listed: str, shown: str) -> str:
+    def _heavy(self, listed: str, shown: str, rows: str = "COUNT(*)") -> str:
         """Return the units with more than R rows, from a list of each row's unit, and what is `shown` of each."""
         unit = "".join(f"{name} AS {other}, " for name, other in zip(self.unit, self.heavy, strict=True))
         by = ", ".join(self.unit)
-        return f"SELECT {unit}{shown} FROM {listed} GROUP BY {by} HAVING COUNT(*) > {self.bounding.in_all}"
+        return f"SELECT {unit}{shown} FROM {listed} GROUP BY {by} HAVING {rows} > {self.bounding.in_all}"
+
+    def _lists_all_rows(self, counted: int | None) -> bool:
+        """Say whether step p has the number of each unit's rows in each group, of all rows that t counts."""
+        return counted is not None and not self.bounding.norms and not counted_in(self.measurements)
+
+    def _heavy_of_people(self) -> str:
+        """Return the same as `_lighter`, from p: a unit's rows are those of its groups together."""
+        rows = self.dialect.cast("SUM(c)", "BIGINT")
+        return self._heavy("p", f"{self._weight(rows)} - {self.bounding.weight} AS w", rows)
 
     def _lighter(self, listed: str, places: Sequence[str]) -> str:
         """Return the units that are beyond a bound, and what the weight of their rows is above U: less than 0.
@@ -578,7 +621,7 @@ class ReleasePrinter:
         A group that keeps nobody is in none of them, and is not tested by `ranked` either (soundness.md 1.7).
         """
         by, keys = [*self.unit, *self.key_names], ", ".join(self.key_names)
-        listed = f"SELECT {', '.join(by)} FROM ({rows}) AS r GROUP BY {', '.join(by)}"
+        listed = f"SELECT {', '.join(by)}, COUNT(*) AS c FROM ({rows}) AS r GROUP BY {', '.join(by)}"
         steps = [self.dialect.step("p", listed, is_kept=True)]
         if self.bounding.ranked:
             steps += self._kept("p", self._key_hashes(), self.key_names, self.bounding.groups)
@@ -885,6 +928,7 @@ class ReleasePrinter:
             sources or SourcePrinter(self.dialect, 2 if is_salted else 1), self.relation,
             self.keys if keys is None else keys, read, shows_unit=shows_unit, beside=beside, is_kept=is_kept,
             by_number=None if number is None or number.place is None or last is None else (number, last),
+            longest=self.longest if keys is None else (),
         )  # fmt: skip
         if self.groups is not None:
             inner.where.append(self._of_one_of(self.groups, inner))

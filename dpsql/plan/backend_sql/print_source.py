@@ -568,6 +568,8 @@ def _aggregate(printer: PrivatePrinter, call: AggregateCall, most: int | None, o
 def _count(printer: PrivatePrinter, call: AggregateCall, most: int | None, only: str) -> str:
     if call.distinct:
         count = f"COUNT(DISTINCT {printer.key(call.args[0])}){only}"
+    elif call.args and call.args[0].column is not None and not call.args[0].type.is_float:
+        count = f"COUNT({printer.as_number(call.args[0])}){only}"
     elif call.args:
         known = Call(BOOLEAN, "not", (Call(BOOLEAN, "is_null", (call.args[0],)),))
         count = f"COUNT(CASE WHEN {printer.boolean(known)} THEN 1 END){only}"

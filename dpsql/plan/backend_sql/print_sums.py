@@ -48,13 +48,15 @@ class InnerRows:
     `beside`: the name of what stands in FROM too, one row of it for each unit whose rows are wanted.
     `is_kept`: r is a step that is read more than once, by `of_units` too: where nobody else asks for the owner, by
     its path from r. `by_number`: the source that has a number for each row of a person, and the most that is taken.
+    `longest`: of each key, as `PrivatePrinter.key` has it; none: all texts are cut.
     """
 
     def __init__(
         self, sources: SourcePrinter, rows: OwnedRows, keys: tuple[Expr, ...], read: Iterable[Expr], *,
         shows_unit: bool = False, beside: str = "", is_kept: bool = False,
-        by_number: tuple[Numbered, int] | None = None,
+        by_number: tuple[Numbered, int] | None = None, longest: Sequence[int | None] = (),
     ) -> None:  # fmt: skip
+        self.longest = longest or (None,) * len(keys)
         self.unit, self.heavy = (numbered(name, len(rows.owner)) for name in ("u", "hu"))
         self.sources, self.keys, self.dialect = sources, keys, sources.dialect
         nullable = [part for part in rows.owner if not rows.columns[part.index].enforced.not_null]
@@ -129,7 +131,8 @@ class InnerRows:
     def sql(self) -> str:
         """Return r, with what has been asked of it."""
         select = [*self.first]
-        select += [f"{self.printer.key(key)} AS k{i}" for i, key in enumerate(self.keys)]
+        pairs = zip(self.keys, self.longest, strict=True)
+        select += [f"{self.printer.key(key, longest=most)} AS k{i}" for i, (key, most) in enumerate(pairs)]
         select += [f"{sql} AS {name}" for sql, name in self.items.items()]
         clause = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         rows = f"SELECT {', '.join(select) or '1 AS one'} FROM {self.from_}{clause}"

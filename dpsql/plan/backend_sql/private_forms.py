@@ -406,6 +406,10 @@ def _not(printer: PrivatePrinter, expr: Call) -> str:
     inner = expr.args[0]
     if inner.calls("is_null"):
         return f"({_null_test(printer, inner.args[0])} IS NOT NULL)"
+    if isinstance(inner, Call) and inner.calls(
+        "like"
+    ):  # one word: an engine may know no other form of it where it plans
+        return _like(printer, inner, "NOT LIKE")
     return f"(NOT {printer.boolean(inner)})"
 
 
@@ -426,12 +430,12 @@ def _truth(printer: PrivatePrinter, expr: Call) -> str:
     return f"({printer.boolean(expr.args[0])} IS {'TRUE' if expr.function == 'is_true' else 'FALSE'})"
 
 
-def _like(printer: PrivatePrinter, expr: Call) -> str:
+def _like(printer: PrivatePrinter, expr: Call, word: str = "LIKE") -> str:
     pattern, escape = (arg.constant for arg in expr.args[1:] if arg.is_constant)
     subject, begins = expr.args[0], _prefix(str(pattern), str(escape))
     is_whole = begins is not None and printer.stands_whole(subject, (Literal(TEXT, begins),))
     shown = printer.whole(subject) if is_whole else printer.value(subject)
-    return printer.dialect.like(shown, str(pattern), str(escape))
+    return printer.dialect.like(shown, str(pattern), str(escape), word)
 
 
 def _prefix(pattern: str, escape: str) -> str | None:

@@ -529,6 +529,10 @@ class Dialect(ABC):
         """
         return f"(CASE WHEN {self.octets(sql)} <= {most} THEN {sql} ELSE left({sql}, {most}) END)"
 
+    def no_longer(self, sql: str, most: int) -> str:
+        """Return a text of at most so many bytes, NULL of a longer one."""
+        return f"(CASE WHEN {self.octets(sql)} <= {most} THEN {sql} END)"
+
     def cut_column(self, shown: str, type_: SqlType, most: int) -> str:
         """Return the first characters of a table's column, as expressions read it."""
         return self.cut(self.column(shown, type_), most)
@@ -560,8 +564,8 @@ class Dialect(ABC):
         return f"{name}({sql}, ' ')"
 
     @abstractmethod
-    def like(self, sql: str, pattern: str, escape: str) -> str:
-        """Return LIKE; `escape` is one character, "" for none."""
+    def like(self, sql: str, pattern: str, escape: str, word: str = "LIKE") -> str:
+        """Return LIKE, or NOT LIKE; `escape` is one character, "" for none."""
 
     def substring(self, sql: str, *numbers: int) -> str:
         """Return the part of a text from a place on, 0 is before its first character; and so many characters of it."""

@@ -132,9 +132,10 @@ class DuckDBDialect(Dialect):
         parts = f"list_transform(string_split({sql}, 'ß'), lambda p: upper(p))"  # not to a capital ẞ
         return f"CASE WHEN contains({sql}, 'ß') THEN array_to_string({parts}, 'ß') ELSE upper({sql}) END"
 
-    def like(self, sql: str, pattern: str, escape: str) -> str:
-        escaped = f" ESCAPE {text(escape)}" if escape else ""
-        return f"({sql} LIKE {text(pattern)}{escaped})"
+    def like(self, sql: str, pattern: str, escape: str, word: str = "LIKE") -> str:
+        # Only without ESCAPE, which is none unless it is written, it looks for the parts of a pattern as such.
+        escaped = f" ESCAPE {text(escape)}" if escape and escape in pattern else ""
+        return f"({sql} {word} {text(pattern)}{escaped})"
 
     def patterns(self, position: Position | None) -> Patterns:
         return Re2Patterns()

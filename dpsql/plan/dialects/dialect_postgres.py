@@ -163,8 +163,8 @@ class PostgresDialect(Dialect):
             )  # fmt: skip
         return f"({name}({sql} COLLATE pg_catalog.{identifier(self.case_collation)}){_BYTEWISE}"
 
-    def like(self, sql: str, pattern: str, escape: str) -> str:
-        return f"({sql} LIKE {text(pattern)} ESCAPE {text(escape)})"
+    def like(self, sql: str, pattern: str, escape: str, word: str = "LIKE") -> str:
+        return f"({sql} {word} {text(pattern)} ESCAPE {text(escape)})"
 
     def patterns(self, position: Position | None) -> Patterns:
         return PostgresPatterns()

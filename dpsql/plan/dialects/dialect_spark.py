@@ -222,7 +222,7 @@ class SparkDialect(Dialect):
         side = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}[name]
         return f"trim({side} ' ' FROM {sql})"
 
-    def like(self, sql: str, pattern: str, escape: str) -> str:
+    def like(self, sql: str, pattern: str, escape: str, word: str = "LIKE") -> str:
         """Return LIKE with one escape character, before special characters alone: before others it is an error."""
         parts, characters = [], iter(pattern)
         for character in characters:
@@ -231,9 +231,9 @@ class SparkDialect(Dialect):
             else:
                 parts.append((character, character in "%_"))
         if not any(one in "%_\\" for one, is_special in parts if not is_special):
-            return f"({sql} LIKE {self.text_literal(''.join(one for one, _ in parts))})"
+            return f"({sql} {word} {self.text_literal(''.join(one for one, _ in parts))})"
         shown = "".join(one if is_special or one not in "%_!" else f"!{one}" for one, is_special in parts)
-        return f"({sql} LIKE {self.text_literal(shown)} ESCAPE '!')"
+        return f"({sql} {word} {self.text_literal(shown)} ESCAPE '!')"
 
     def substring(self, sql: str, *numbers: int) -> str:
         start, *lengths = numbers  # from 0 as from 1, but for a length: what is before the first counts

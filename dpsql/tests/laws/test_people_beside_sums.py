@@ -173,9 +173,14 @@ FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
         """f"SELECT {', '.join(columns)} FROM {source}\"""",
     ),
     "who is above R counts in groups that somebody keeps": (
-        print_release.ReleasePrinter._of_table, "({listed.sql()}{self.dialect.listed_by_sort}) AS r",
-        "({listed.sql()} LIMIT 1) AS r",
+        print_release.ReleasePrinter._heavy_of_people, '_heavy("p"', '_heavy("(SELECT * FROM p LIMIT 1) AS p"',
     ),
+    "t is of the groups that its unit keeps": (
+        print_release.ReleasePrinter._heavy_of_people, '_heavy("p"',
+        '_heavy("(SELECT p.* FROM p SEMI JOIN kept USING (u, k0)) AS p"',
+    ),
+    "t is of one group": (print_release.ReleasePrinter._heavy_of_people, '"SUM(c)"', '"MAX(c)"'),
+    "t is the number of groups": (print_release.ReleasePrinter._heavy_of_people, '"SUM(c)"', '"COUNT(*)"'),
 }  # fmt: skip
 
 
@@ -186,7 +191,8 @@ def test_plant(
 ) -> None:
     monkeypatch.setattr(print_release, "_FAR", far)
     sql = "SELECT tag, COUNT(*) FROM visit GROUP BY tag"
-    many = Database((), tuple(visit(1, tag=tag) for tag in "abcdefgh" for _ in range(6)))
+    others = (visit(2 + place // 2, tag=tag) for place, tag in enumerate("abcdefgh"))
+    many = Database((), (*(visit(1, tag=tag) for tag in "abcdefgh" for _ in range(6)), *others))
     holds(adding, sql, many)
     plant(monkeypatch, function, (old, new))
     with pytest.raises(AssertionError):

@@ -187,6 +187,46 @@ def test_a_correction_has_premises(old: str, new: str, count: int) -> None:
     refused(re.sub(re.escape(old), new, E2, count=count), 6144, keys=("k0",))
 
 
+OF_P = E2.replace(
+    E2[: E2.index(") SELECT k0, CAST(SUM(m0_0)")],
+    "WITH p AS (SELECT u, k0, COUNT(*) AS c FROM (SELECT patient AS u, ward AS k0 FROM main.visit) AS r GROUP BY u, k0), "
+    "heavy AS (SELECT u AS hu, (6144 // GREATEST(CAST(SUM(c) AS BIGINT), 6)) - 1024 AS w FROM p GROUP BY u "
+    "HAVING CAST(SUM(c) AS BIGINT) > 6",
+)
+
+
+def test_the_rows_of_an_owner_are_those_of_its_groups() -> None:
+    line = check(OF_P, 6144, keys=("k0",))
+    assert (line.lemma, line.rows, line.moved) == ("E2", 6, 6144)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("FROM p GROUP BY u", "FROM p WHERE k0 = 'a' GROUP BY u"),
+        ("FROM p GROUP BY u", "FROM p GROUP BY u, k0"),
+        ("FROM p GROUP BY u", "FROM p CROSS JOIN p AS q GROUP BY p.u"),
+        ("GROUP BY u, k0)", "GROUP BY u, k0 HAVING COUNT(*) > 1)"),
+        ("GROUP BY u, k0)", "GROUP BY k0)"),
+        ("COUNT(*) AS c", "COUNT(k0) AS c"),
+        ("COUNT(*) AS c", "COUNT(DISTINCT k0) AS c"),
+        ("COUNT(*) AS c", "COUNT(*) FILTER (WHERE k0 = 'a') AS c"),
+        ("COUNT(*) AS c", "1 AS c"),
+        ("SUM(c)", "MAX(c)"),
+        ("SUM(c)", "SUM(1)"),
+        ("SUM(c)", "SUM(DISTINCT c)"),
+        ("SUM(c)", "SUM(c) FILTER (WHERE k0 = 'a')"),
+        ("SUM(c)", "COUNT(*)"),
+        ("SUM(c)", "SUM(c) - 1"),
+        ("FROM main.visit) AS r GROUP BY u", "FROM main.visit WHERE cost > 4) AS r GROUP BY u"),
+        ("SELECT patient AS u, ward", "SELECT no AS u, ward"),
+    ],
+)
+def test_groups_of_which_rows_are_added_up_have_premises(old: str, new: str) -> None:
+    assert old in OF_P
+    refused(OF_P.replace(old, new), 6144, keys=("k0",))
+
+
 PLACE = "CASE WHEN g0 IN ('a', 'b') THEN g0 END"
 NORM = (
     "WITH heavy AS (SELECT hu, COALESCE(MIN(w), 0) - 1024 AS w FROM (SELECT u AS hu, (6144 // GREATEST(COUNT(*), 6)) AS w "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from fractions import Fraction
 
 import duckdb
 import pytest
 
+from dpsql.plan.backend_sql import print_release
 from dpsql.plan.dialects.dialect_duckdb import DuckDBDialect
 from dpsql.tests.plan.planned import released
 
@@ -168,3 +170,49 @@ def test_one_pass_gives_what_the_correction_gives(
     assert not any("heavy" in one for one in printed)
     assert numbers(engine, sql) == corrected
     assert any(any(values) for groups in corrected for values in groups.values())
+
+
+# --- what a filter leaves of a table ------------------------------------------------------------------------------
+
+FEW = (
+    "days BETWEEN 2 AND 3",
+    "ward = 'a'",
+    "note = 'n1'",
+    "person_id = 1",
+    "days > 4 AND ward IN ('a', 'b')",
+    "FALSE",
+)
+MANY = ("days > 2", "ward IN ('a', 'b')", "note LIKE 'n%'", "note <> 'n1'", "days > no", "days > 8 OR urgent")
+
+
+@pytest.mark.parametrize(
+    ("where", "is_kept"), [*((one, True) for one in FEW[:-1]), *((one, False) for one in MANY)]
+)
+def test_rows_are_kept_where_declared_ends_say_that_few_are_left(where: str, is_kept: bool) -> None:
+    (query,) = released(f"SELECT ward, COUNT(*) FROM visit WHERE {where} GROUP BY ward").queries((0,))
+    assert ("r AS MATERIALIZED" in query.sql) == is_kept
+
+
+@pytest.mark.parametrize("where", [*FEW, *MANY])
+@pytest.mark.parametrize("asked", ["ward, SUM(days), COUNT(*)", "note, COUNT(*)"])
+def test_rows_that_are_kept_give_the_integers_of_rows_that_are_read_again(
+    engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, where: str, asked: str
+) -> None:
+    refill(engine, FLOOD)
+    engine.execute("INSERT INTO visit SELECT i, i, 'a', 5, i, i > 4, 'n1' FROM range(2, 9) AS t(i)")
+    sql = f"SELECT {asked} FROM visit WHERE {where} GROUP BY {asked.split(',')[0]}"
+    monkeypatch.setattr(print_release, "_FEW", Fraction(-1))
+    read_again = numbers(engine, sql)
+    monkeypatch.setattr(print_release, "_FEW", Fraction(2))
+    assert numbers(engine, sql) == read_again
+
+
+def test_a_text_longer_than_all_that_are_listed_is_one_of_the_others(
+    engine: duckdb.DuckDBPyConnection,
+) -> None:
+    engine.execute("DELETE FROM visit")
+    rows = ("'a'", "'aä'", "'aa'", "NULL", "'" + "b" * 5000 + "'")
+    for number, ward in enumerate(rows):
+        engine.execute(f"INSERT INTO visit VALUES ({number}, 1, {ward}, 1, 1, true, 'x')")
+    (found,) = numbers(engine, "SELECT ward, COUNT(*) FROM visit GROUP BY ward")
+    assert found == {("a",): [U], (None,): [4 * U]}

@@ -34,9 +34,12 @@ def test_predicates(condition: str, shown: str) -> None:
 
 
 def test_a_pattern_has_its_escape_said() -> None:
-    """Engines differ in which sign escapes where none is written."""
-    assert where("city LIKE 'a%'") == "(CAST(\"city\" AS VARCHAR) LIKE 'a%' ESCAPE '\\')"
+    """Engines differ in which sign escapes where none is written: in DuckDB it is none."""
+    assert where("city LIKE 'a%'") == "(CAST(\"city\" AS VARCHAR) LIKE 'a%')"
+    assert where("city LIKE 'a\\%'").endswith("LIKE 'a\\%' ESCAPE '\\')")
     assert where("city LIKE 'a%'", "postgres").endswith("LIKE 'a%' ESCAPE '\\')")
+    assert where("city NOT LIKE 'a%'") == "(CAST(\"city\" AS VARCHAR) NOT LIKE 'a%')"
+    assert where("city NOT LIKE 'a%'", "postgres").endswith("NOT LIKE 'a%' ESCAPE '\\')")
 
 
 def test_dates_are_clamped_before_the_calendar_reads_them() -> None:
