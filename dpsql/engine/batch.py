@@ -462,7 +462,7 @@ class _Planner:
             )
 
         asked = self.session.runner(
-            prepared, statement.query, PublicRows(self.snapshot.open), Cost(), _nothing
+            prepared, statement.query.text, PublicRows(self.snapshot.open), Cost(), _nothing
         )
         return replace(
             asked,
@@ -727,7 +727,7 @@ def _runner(
     session: Session, statement: BatchStatement, prepared: PreparedPlan, public: PublicRows, cost: Cost,
     hold: Callable[[], None], pending: Pending | None = None,
 ) -> PlanRunner:  # fmt: skip
-    made = session.runner(prepared, statement.query, public, cost, hold)
+    made = session.runner(prepared, statement.query.text, public, cost, hold)
     return replace(made, reuse=True, pending=pending, rows=[], intermediates=[])
 
 

@@ -129,9 +129,12 @@ class Session(Spine):
             return status
         if (known := self._remembered(key, status) or self._explained(key, status)) is not None:
             return known
+        if (prepared := self.dataset.prepared.get(key)) is not None:  # so its text is a query's
+            with self.refusals_kept(sql), self.snapshot() as snapshot:
+                return self.once(self._answer_prepared(prepared, sql, key, status.epoch, snapshot))
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
-            with self.refusals_kept(statement):
+            with self.refusals_kept(sql):
                 return self.once(self._query(statement, tuple(parameters), key, status.epoch))
         if isinstance(statement, Explain):
             is_lasting, column = False, _plan_column(statement)
@@ -153,12 +156,12 @@ class Session(Spine):
         return self._setting(statement)
 
     @contextmanager
-    def refusals_kept(self, query: AdmittedQuery | None) -> Iterator[None]:
-        """Have the owner's log keep what is refused of a query, or of several, and raise it."""
+    def refusals_kept(self, text: str = "") -> Iterator[None]:
+        """Have the owner's log keep what is refused of a query's text, or of several queries, and raise it."""
         try:
             yield
         except DpsqlError as error:
-            self.dataset.refusals.record(self.analyst, error, "" if query is None else query.text)
+            self.dataset.refusals.record(self.analyst, error, text)
             raise
 
     def _write(self, statement: WorkspaceStatement, parameters: tuple[object, ...], epoch: int) -> Answer:
@@ -214,7 +217,9 @@ class Session(Spine):
         query = written_query(kept.query)
         with self.snapshot() as snapshot, telling(Cost(), reuse=self.settings.reuse):
             prepared = self.planned(query, parameters, snapshot, kept)
-            return self._answer_prepared(prepared, query, (query.text, "kept"), epoch, snapshot), prepared
+            return self._answer_prepared(
+                prepared, query.text, (query.text, "kept"), epoch, snapshot
+            ), prepared
 
     def price(self, statements: str | Sequence[str], *, epsilon: Fraction | None = None) -> PricedBatch:
         """Return what each query of a batch would get, and what all cost together; costs nothing. See `release`."""
@@ -226,7 +231,7 @@ class Session(Spine):
         """Answer the queries of a batch, planned together and charged once. Arguments and errors: `batch.release`."""
         from .batch import release
 
-        with self.refusals_kept(None):
+        with self.refusals_kept():
             return release(self, statements, epsilon)
 
     def recall(self, sql: str, parameters: Sequence[object] = ()) -> Answer | None:
@@ -326,7 +331,7 @@ class Session(Spine):
     def _described(self, sql: str, parameters: tuple[object, ...], key: object) -> tuple[AnswerColumn, ...]:
         statement = self._parsed(sql)
         if isinstance(statement, AdmittedQuery):
-            with self.refusals_kept(statement):
+            with self.refusals_kept(sql):
                 return self._prepare(statement, parameters, key).columns
         if isinstance(statement, Explain):
             return (_plan_column(statement),)
@@ -407,10 +412,10 @@ class Session(Spine):
     ) -> Answer:
         with telling(Cost(), reuse=self.settings.reuse):
             prepared = self._prepare(query, parameters, key, snapshot)
-        return self._answer_prepared(prepared, query, key, epoch, snapshot)
+        return self._answer_prepared(prepared, query.text, key, epoch, snapshot)
 
     def _answer_prepared(
-        self, prepared: PreparedPlan, query: AdmittedQuery, key: object, epoch: int, snapshot: LazySnapshot
+        self, prepared: PreparedPlan, text: str, key: object, epoch: int, snapshot: LazySnapshot
     ) -> Answer:
         cost, reuse = Cost(), self.settings.reuse
         if self._place is not None and any(one.parts for one in (*prepared.intermediates, prepared.compiled)):
@@ -418,7 +423,7 @@ class Session(Spine):
         with telling(cost, reuse=reuse), self._memory() as share:
             public = self._public(snapshot, share)
             since = self.dataset.answers.cleared
-            runner = self.runner(prepared, query, public, cost, lambda: self.hold(snapshot.close))
+            runner = self.runner(prepared, text, public, cost, lambda: self.hold(snapshot.close))
             asked = prepared, runner
             is_whole = runner.from_store()
             if not is_whole and (other := self.beside(prepared, runner)) is not None:
@@ -506,10 +511,10 @@ class Session(Spine):
 
         status = self.budget()
         with self.snapshot() as snapshot:
-            key = self._key("EXPLAIN " + query.text, parameters)
+            key = ("EXPLAIN", self._key(query.text, parameters))
             prepared = self._prepare(query, parameters, key, snapshot)
             public = self._public(snapshot, None)
-            runner = self.runner(prepared, query, public, Cost(), snapshot.close)
+            runner = self.runner(prepared, query.text, public, Cost(), snapshot.close)
             if not prepared.plan.intermediates:
                 is_whole = runner.from_store()
                 if not is_whole and (other := self.beside(prepared, runner)) is not None:
@@ -546,7 +551,7 @@ class Session(Spine):
 
         verifier = self.dataset.verifier
         with self.snapshot() as snapshot:
-            key = self._key("EXPLAIN " + query.text, parameters)
+            key = ("EXPLAIN", self._key(query.text, parameters))
             prepared = self._prepare(query, parameters, key, snapshot)
             certificate = certificate_of(prepared.plan.releases, verifier.facts(snapshot.open()))
         verifier.require(certificate)

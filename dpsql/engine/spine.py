@@ -581,13 +581,14 @@ class Spine:
     def runner(
         self,
         prepared: PreparedPlan,
-        query: AdmittedQuery,
+        text: str,
         public: PublicRows,
         cost: Cost,
         hold: Callable[[], None],
     ) -> PlanRunner:
+        """Return what runs a plan; `text`: its statement's, for the ledger's record."""
         return PlanRunner(
-            prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(query.text.split()),
+            prepared.plan, self.dataset.store, self._noise, self.analyst, " ".join(text.split()),
             self.settings.reuse, lambda number, rows: self._intermediate(prepared, number, rows, public),
             self._cancelled.is_set, hold, cost, verifier=lambda: self.dataset.verifier, edition=self.settings.edition,
         )  # fmt: skip

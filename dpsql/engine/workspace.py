@@ -1114,7 +1114,7 @@ class _Copies:
         query = written_query(WrittenQuery(origin.text))
         kept = Kept(WrittenQuery(origin.text), lambda relation: relation)
         prepared = spine.planned(query, tuple(origin.parameters), self.snapshot, kept)
-        runner = spine.runner(prepared, query, self.public, Cost(), lambda: None)
+        runner = spine.runner(prepared, query.text, self.public, Cost(), lambda: None)
         if not runner.from_store():
             other = spine.beside(prepared, runner)
             if other is None or not other[1].from_store():

@@ -12,7 +12,7 @@ import pytest
 
 from dpsql.backends import DuckDBBackend
 from dpsql.cache import Cache
-from dpsql.engine import Session
+from dpsql.engine import Session, session
 from dpsql.engine.dataset import Dataset, SchemaChanged, open_ledger
 from dpsql.errors import EngineFailure
 from dpsql.policy import parse_policy
@@ -63,6 +63,26 @@ def test_what_one_has_asked_answers_the_other_free_and_is_not_planned_again(data
     assert (len(dataset.prepared), len(dataset.answers)) == (1, 1)
     assert first.receipt is not None
     assert (first.receipt.left, again.receipt.left) == (5 - first.receipt.epsilon, 5)
+
+
+def test_a_text_that_was_planned_is_not_read_again(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann, bob = both(dataset)
+    first = ann.execute(COUNT)
+    monkeypatch.setattr(session, "parse_statement", None)
+    dataset.answers.clear()
+    assert bob.execute(COUNT).rows == first.rows
+
+
+def test_what_is_planned_for_an_explanation_answers_no_query(dataset: Dataset) -> None:
+    ann, _ = both(dataset)
+    ann.execute(f"EXPLAIN {COUNT}")
+    for blanks in range(
+        1, 12
+    ):  # of its own length among them, as the query's text is blanked up to where it begins
+        text = f"EXPLAIN{' ' * blanks}{COUNT}"
+        assert [column.name for column in ann.describe(text)] == ["QUERY PLAN"]
+        assert ann.execute(text).receipt is None
+    assert ann.budget().epsilon_spent_nano == 0
 
 
 def test_what_one_draws_anew_counts_in_what_the_other_is_told(dataset: Dataset) -> None:

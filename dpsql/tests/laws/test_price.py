@@ -77,7 +77,7 @@ def watched(patch: Patch) -> Iterator[Seen]:
     seen, original = Seen(), Session.answer
 
     def answer(self: Session, prepared: Any, runner: PlanRunner, *rest: Any) -> Any:
-        again = self.runner(prepared, _query(self, runner.statement), rest[1], runner.cost, lambda: None)
+        again = self.runner(prepared, runner.statement, rest[1], runner.cost, lambda: None)
         assert again.from_store(), "what was drawn answers it again, free"
         seen.rows = again.rows
         return original(self, prepared, runner, *rest)
@@ -85,12 +85,6 @@ def watched(patch: Patch) -> Iterator[Seen]:
     with patch.context() as own:
         own.setattr(Session, "answer", answer)
         yield seen
-
-
-def _query(session: Session, text: str) -> Any:
-    from dpsql.sql.statement import parse_statement
-
-    return parse_statement(text)
 
 
 def check_as_exact_as_alone(desk: OpenDesk, folder: Path, accounting: str, patch: Patch) -> None:
