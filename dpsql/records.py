@@ -154,7 +154,7 @@ else:
             return values
 
     def _compiled_init(cls, *, frozen):
-        names, given, body = {"_set": object.__setattr__, "_missing": _MISSING}, [], []
+        names, given, body = {"_missing": _MISSING}, [], []
         for at, one in enumerate(sorted(dataclasses.fields(cls), key=lambda one: one.kw_only)):
             value = one.name
             if one.default_factory is not dataclasses.MISSING:
@@ -176,14 +176,27 @@ else:
                 if one.kw_only and "*" not in given:
                     given.append("*")
                 given.append(one.name if default is None else f"{one.name}={default}")
-            body.append(f"_set(self, {one.name!r}, {value})" if frozen else f"self.{one.name} = {value}")
+            slot = _slot(cls, one.name)
+            if not frozen:
+                body.append(f"self.{one.name} = {value}")
+            elif slot is None:
+                body.append(f"_dict[{one.name!r}] = {value}")
+            else:
+                names[f"_put{at}"] = slot.__set__
+                body.append(f"_put{at}(self, {value})")
         if hasattr(cls, "__post_init__"):
             body.append("self.__post_init__()")
-        lines = "\n    ".join([f"def __init__(self, {', '.join(given)}):", *body, "pass"])
+        held = ["_dict = self.__dict__"] if any(line.startswith("_dict[") for line in body) else []
+        lines = "\n    ".join([f"def __init__(self, {', '.join(given)}):", *held, *body, "pass"])
         exec(lines, names)  # noqa: S102 (the fields' names, nothing else)
         return names["__init__"]
 
     _MISSING = object()
+
+    def _slot(cls, name):
+        """Return the slot in which instances have a field; None where it is in their dictionary."""
+        found = (vars(base).get(name) for base in cls.__mro__)
+        return next((one for one in found if isinstance(one, MemberDescriptorType)), None)
 
     def _eq(fields):
         mine = _those(one.name for one in fields.values() if one.compare)
