@@ -39,6 +39,11 @@ class Classes:
         a, b = sorted((self.find(left), self.find(right)))
         self.parents[b] = a
 
+    @property
+    def tied(self) -> frozenset[int]:
+        """The columns that may be equal to others: each of the others is a class by itself."""
+        return frozenset((*self.parents, *self.parents.values()))
+
     @classmethod
     def of(cls, terms: Iterable[Expr]) -> Classes:
         """Return what AND terms make equal."""
@@ -157,14 +162,14 @@ def functional_closure(
     fixed = set(fixed)
     columns = columns_of(items)
     fixed |= set(_constants(predicate, columns))
-    placed = fields_in(items)
+    placed, tied = fields_in(items), classes.tied
     at_most_one = [item.kind == "mark" for item in items]  # a mark adds no rows
     marks = [item.kind != "mark" for item in items]  # is the column of this mark fixed (or is it none)
     changed = True
     while changed:
-        roots = {classes.find(index) for index in fixed}
+        roots = {classes.find(index) for index in tied if index in fixed}
         size = len(fixed)
-        fixed |= {i for i in range(len(columns)) if classes.find(i) in roots}
+        fixed |= {index for index in tied if index < len(columns) and classes.find(index) in roots}
         changed = len(fixed) > size
         for place, one in enumerate(placed):
             if at_most_one[place] and marks[place]:
