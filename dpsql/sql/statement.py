@@ -162,6 +162,8 @@ ADMITTED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Lead: frozenset({"this", "offset", "default"}),
 }  # fmt: skip
 """Node kind -> the arguments that the binder reads."""
+_NEEDED = {kind: tuple(name for name, is_needed in kind.arg_types.items() if is_needed) for kind in ADMITTED}
+"""Node kind -> those that the parser gives every node, unless the text lacks them."""
 
 _ANEW = "build it anew: jsonb_build_object('a', j -> 'a')"
 _HINTS: dict[type[exp.Expr], str] = {
@@ -221,10 +223,8 @@ def admit(tree: exp.Expr, text: str) -> None:
                 position=position_of(text, node),
                 hint=_HINTS.get(type(node)) or (_LISTED if said.endswith("()") else None),
             )
-        missing = next(
-            (n for n, needed in node.arg_types.items() if needed and node.args.get(n) is None), None
-        )
-        if missing is not None:
+        missing = any(node.args.get(name) is None for name in _NEEDED[type(node)])
+        if missing:
             raise Refusal("something is missing here", sqlstate="42601", position=position_of(text, node))
         for name, value in node.args.items():
             if value is None or value == []:
@@ -504,7 +504,8 @@ def _parsed_calls(text: str, dialect: Postgres, tokens: list[Token]) -> list[exp
         for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
     ] if tokens else []  # fmt: skip
     trees = [tree for tree in dialect.parser().parse(hidden, text) if tree is not None]
-    for tree in trees:
+    is_any_hidden = any(token.text.startswith(_HIDDEN) for token in hidden)
+    for tree in trees if is_any_hidden else ():
         for node in tree.find_all(exp.Anonymous, exp.Identifier):
             name = node.args.get("this")
             if isinstance(name, str) and name.startswith(_HIDDEN) and not node.args.get("quoted"):

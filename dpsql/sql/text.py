@@ -326,13 +326,14 @@ def mark_starts(nodes: Sequence[exp.Expr]) -> None:
     """Have every node of a tree know where it starts, so that no search does. `nodes`: parents before children."""
     for node in reversed(nodes):
         own, parent = node.meta, node.parent
-        first = min(
-            (start for start in (own.get(_FIRST, -1), own.get("start", -1)) if start >= 0), default=-1
-        )
+        first, start = own.get(_FIRST, -1), own.get("start", -1)
+        if first < 0 or 0 <= start < first:
+            first = start
         own[_FIRST] = first
         if parent is not None and first >= 0:
             above = parent.meta.get(_FIRST, -1)
-            parent.meta[_FIRST] = first if above < 0 else min(above, first)
+            if above < 0 or first < above:
+                parent.meta[_FIRST] = first
 
 
 def position_of(text: str, node: exp.Expr | None) -> Position | None:
