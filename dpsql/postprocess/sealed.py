@@ -28,6 +28,7 @@ import numpy as np
 from ..cache import Cache
 from ..errors import EngineFailure, Refusal
 from ..records import dataclass
+from ..regex import regex
 from ..relation.relations import MAX_RECURSION, MAX_ROW_SERIES
 from ..relation.types import BIGINT, SqlType
 from ..seal import seal
@@ -204,9 +205,12 @@ class SealedEngine:
         return self._run(_Asked(sql, list(parameters)), tables, self._answer, seconds)
 
     def check(self, sql: str, tables: Sequence[ReleasedTable]) -> None:
-        """Run a SELECT over tables without rows, once for each text and each types of columns. Raises as `run`."""
+        """Run a SELECT over tables without rows, once for each text, whatever its doubles, and each types of columns.
+
+        Raises as `run`.
+        """
         shapes = [(table.name, [(one.name, one.type) for one in table.columns]) for table in tables]
-        key = sha256(repr((sql, shapes)).encode()).digest()
+        key = sha256(repr((_with_any_doubles(sql), shapes)).encode()).digest()
         if self._shared.checked.get(key):
             return
         self.run(sql, tables)
@@ -373,6 +377,16 @@ class SealedEngine:
         arrays = tuple(cursor.fetchnumpy().values())
         check_size(len(arrays[0]), len(names), self._limits.max_rows)
         return Arrays(names, arrays)
+
+
+_DOUBLES = regex(r"\b(CAST\()\d{1,18}( AS DOUBLE\))|\b\d{1,17}(?:\.\d{1,17})?e-?\d{1,2}\b")
+"""Numbers of type DOUBLE that the engine takes, and takes alike, whichever they are."""
+
+
+def _with_any_doubles(sql: str) -> str:
+    """Return what a text has in common with those that differ from it in doubles alone: over no rows none is computed
+    with. One with a constant text is as it is."""
+    return sql if "'" in sql else _DOUBLES.sub(r"\1?\2", sql)
 
 
 def _never() -> bool:

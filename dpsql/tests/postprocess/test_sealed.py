@@ -459,6 +459,28 @@ def test_what_the_engine_takes_is_tried_once(monkeypatch: pytest.MonkeyPatch) ->
     assert len(ran) == 6, "however long it is"
 
 
+def test_what_differs_in_doubles_alone_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, ran, real = SealedEngine(), list[str](), SealedEngine.run
+    monkeypatch.setattr(
+        SealedEngine, "run", lambda self, sql, tables: ran.append(sql) or real(self, sql, tables)
+    )
+    empty = [ReleasedTable("r0", (ReleasedColumn("a", BIGINT, []),))]
+    alike = ["a / 2.5e0", "a / 0e0", "a / 12345678901234567e-20"]
+    cast = ["a / CAST(4 AS DOUBLE)", "a / CAST(12345678901 AS DOUBLE)"]
+    apart = [
+        "a + 1",
+        "a + 2",
+        "a + 3000000000",
+        "a / CAST(-4 AS DOUBLE)",
+        "a = '1e0'",
+        "a = '2e0'",
+        "a AS e0",
+    ]
+    for shown in (*alike, *cast, *apart):
+        engine.check(f"SELECT {shown} FROM r0", empty)
+    assert len(ran) == 2 + len(apart)
+
+
 def numbers(name: str, start: int, count: int, of: type = np.int64) -> ReleasedTable:
     values = np.arange(start, start + count, dtype=of)
     return ReleasedTable(name, (ReleasedColumn("a", BIGINT, values), ReleasedColumn("b", DOUBLE, values / 4)))
