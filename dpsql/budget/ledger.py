@@ -173,7 +173,7 @@ def untold(is_logged: bool | None) -> None:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return what tells this file from one put in its place, or None when there is none."""
     try:
-        stat = path.stat()
+        stat = os.stat(path)
     except OSError:
         return None
     return stat.st_dev, stat.st_ino

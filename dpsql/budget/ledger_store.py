@@ -273,7 +273,7 @@ class LedgerStore:
         rows = self._ledger.ask(_groupings_of(list(found)))
         with self._sound():
             for _, key, entry, scale, body in (row for row in rows if row[1] is not None):
-                record, law, family = _entry(entry, body, EntryState.COMMITTED), law_of(scale), bytes(key)
+                record, law, family = _entry_of(body), law_of(scale), bytes(key)
                 if record.grouping is None or record.grouping.family != family or record.law != law:
                     raise ValueError("the index of groupings is not that of the entries")
                 found[family].append(StoredGrouping(entry, law, record.grouping))
@@ -1342,10 +1342,15 @@ def _insert_key(db: Database, number: int, entry: Entry, key: bytes, law: Law) -
 
 
 def _entry(number: int, body: str, state: EntryState) -> Entry:
+    return replace(_entry_of(body), seq=number, state=state)
+
+
+def _entry_of(body: str) -> Entry:
+    """Return an entry as it was reserved, without a number."""
     record = read_record(body)
     if not isinstance(record, Entry):
         raise LedgerError("the ledger holds a record of the wrong kind", hint="restore it from its log")
-    return replace(record, seq=number, state=state)
+    return record
 
 
 def _closed() -> LedgerError:

@@ -27,6 +27,7 @@ from typing import Final
 import numpy as np
 
 from ..budget import Grouping, LedgerStore, StoredGrouping
+from ..cache import Made
 from ..errors import Refusal
 from ..mechanisms import Blocks, Gaussian, Laplace, Law, Rank, Truncated
 from ..plan.measures.formulas import Chosen, Linear, Within
@@ -544,13 +545,22 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
     What the plan does not have is not asked for its notes.
     """
     notes: list[str] = []
-    for release in plan.releases:
+    *by_release, rest = _notes_by_plan.of(plan)
+    for release, own in zip(plan.releases, by_release, strict=True):
         is_single = release.bounding.per_row and release.bounding.numbered is None
         if not (is_single and release.release.rows.is_flat):
             notes += contribution_notes(release, known)
-        notes += _coarse_steps(release)
-        if release.top is not None:
-            notes += selection_notes(release)
+        notes += own
+    return tuple(dict.fromkeys((*notes, *rest)))
+
+
+def _plan_notes(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """Return what the plan alone says: of each release, and of all of it."""
+    by_release = [
+        (*_coarse_steps(release), *(() if release.top is None else selection_notes(release)))
+        for release in plan.releases
+    ]
+    notes: list[str] = []
     if any(release.release.keys or release.release.share != (1, 1) for release in plan.releases):
         notes += set_notes(plan)
     if plan.privacy.clock is not None:
@@ -572,7 +582,10 @@ def bias_notes(plan: Plan, known: Known = _NOTHING) -> tuple[str, ...]:
         notes.append(
             "groups are found by threshold: what is in those that are not shown is missing in estimates of the others"
         )
-    return tuple(dict.fromkeys(notes))
+    return *by_release, tuple(notes)
+
+
+_notes_by_plan = Made(_plan_notes, 64)
 
 
 def model_notes(read: Iterable[Table]) -> tuple[str, ...]:

@@ -49,9 +49,9 @@ def sampled_scale(scale: Fraction) -> Fraction:
     """
     if not isinstance(scale, Fraction):
         raise TypeError(f"a noise scale is an exact Fraction, not {type(scale).__name__}")
-    if scale <= 0:
+    if scale.numerator <= 0:
         raise ValueError("a noise scale is positive")
-    return scale if scale <= _FINE_LIMIT else Fraction(math.ceil(scale))
+    return scale if scale.numerator <= _FINE_LIMIT * scale.denominator else Fraction(math.ceil(scale))
 
 
 _Integers = npt.NDArray[Any]  # int64, or dtype object holding Python ints

@@ -395,16 +395,31 @@ def _best(question: Question, stored: Sequence[StoredGrouping]) -> Source | None
     return min(told, key=lambda one: (one.law.spread, -one.newest), default=None)
 
 
+_made_up: Cache[tuple[Question, tuple[Table, Sums] | None]] = Cache(256)
+"""What questions were lately made up of, by the number of the question's object, which is kept with it, and by the keys
+of a grouping."""
+
+
 def _single(question: Question, stored: StoredGrouping) -> Source | None:
     """Return a stored grouping as what each group of a question is made of; None: it does not make it up."""
-    grouping, asked = stored.grouping, question.shape.read
+    asked = id(question), stored.grouping.keys
+    known = _made_up.get(asked)
+    if known is None or known[0] is not question:
+        known = question, _made_of(question, stored.grouping)
+        _made_up.put(asked, known)
+    return None if known[1] is None else Source(question, question.name, *known[1], (stored,))
+
+
+def _made_of(question: Question, grouping: Grouping) -> tuple[Table, Sums] | None:
+    """Return a grouping's table, and of it the question's groups; None: it does not make them up."""
+    asked = question.shape.read
     cells = cells_with_rows(grouping, question.complete)
     table = Table({key: len(own) for key, own in cells.keys}, {})
     whole = whole_keys([grouping], question.complete)
     if len(table.axes) < len(grouping.keys) or not all(key in whole or key in asked for key in table.axes):
         return None
     sums = table.sums(question.shape)
-    return None if sums is None else Source(question, question.name, table, sums, (stored,))
+    return None if sums is None else (table, sums)
 
 
 def _estimate(

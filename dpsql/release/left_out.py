@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ..budget import DatedDraw, LedgerStore
+from ..cache import Cache
 from ..mechanisms import Law, half_width_of
 from ..policy import Policy
 from ..policy.measured import path_to_owner
@@ -286,6 +287,21 @@ def people_keys(
     A function of the table, the way to its owner, the rungs and what a policy and a schema say of the tables on that
     way; how the statement is printed that counts them is no part of it. As `find_left_out`.
     """
+    asked = id(policy), id(catalog), name, tuple(rungs), of
+    known = _keys.get(asked)
+    if known is None or known[0] is not policy or known[1] is not catalog:
+        known = policy, catalog, _people_keys(policy, catalog, name, rungs, of)
+        _keys.put(asked, known)
+    return known[2]
+
+
+_keys: Cache[tuple[Policy, Catalog, tuple[bytes, bytes]]] = Cache(64)
+"""What people are counted under, by the numbers of policy and catalog, which are kept with it: each answer asks."""
+
+
+def _people_keys(
+    policy: Policy, catalog: Catalog, name: str, rungs: Sequence[int], of: str | None
+) -> tuple[bytes, bytes]:
     way = [(table.name, table.unit) for table in path_to_owner(policy, name)]
     promise = policy.privacy.neighbours.value, policy.privacy.together
     said = repr(("people between rungs", way, promise, sorted(all_grounds(catalog)), tuple(rungs), of))

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..budget import Together
+from ..cache import Made
 from ..mechanisms import Assembled, Law, Vector, sum_of
 from ..plan.measures.measurements import BoundingQuery
 from ..plan.privacy.axes import Axis, cells_of
@@ -43,6 +44,7 @@ _WIDE = Context(prec=80)
 _VALUES, _KEYS = b'{"values":[', b',"keys":['
 _INTEGERS = b"0123456789-,"
 _CERTAIN = 10**18
+_FEW_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,20 @@ def declared_groups(groups: Sequence[tuple[Scalar, ...]], types: Sequence[SqlTyp
     return Groups(tuple(list(column) for column in shown), len(unique))
 
 
+_planned_groups = Made(
+    lambda groups, keys: declared_groups(groups, [key.type for key in keys]),
+    200_000,
+    lambda made: made.size + 1,
+)
+"""Of so many groups: a plan is looked up, verified and answered by one and the same object."""
+
+
+def planned_groups(plan: ReleasePlan) -> Groups:
+    """Return the groups that a plan declares. Requires: it does."""
+    assert plan.groups is not None
+    return _planned_groups.of(plan.groups, plan.release.keys)
+
+
 def completed(plan: ReleasePlan, number: int) -> Groups | None:
     """Return the groups of a measurement that is drawn with the rows of all others (soundness.md 1.34); None: it is
     drawn over those that are answered."""
@@ -195,13 +211,10 @@ def _listed(column: KeyColumn) -> list[Scalar]:
 def others_of(draws: Together, axes: Sequence[Axis]) -> Iterator[tuple[int, int, Law]]:
     """Yield for each key that has others their number in the best of some draws of one coordinate, and its law."""
     best, sizes = draws[0], [axis.size for axis in axes]
+    if not best.law.is_additive or best.law.is_joint or not any(axis.others for axis in axes):
+        return
     one = decode(best.payload, best.law)
-    if (
-        not best.law.is_additive
-        or best.law.is_joint
-        or len(one.values) != 1
-        or len(one.values[0]) != math.prod(sizes)
-    ):
+    if len(one.values) != 1 or len(one.values[0]) != math.prod(sizes):
         return
     table = np.array(one.values[0].tolist(), dtype=object).reshape(sizes)
     for place, axis in enumerate(axes):
@@ -306,7 +319,12 @@ def _integer_lists(payload: bytes, at: int) -> tuple[list[Array], int]:
 
 
 def _parsed(text: bytes) -> Array:
-    """Return integers with commas between; numpy stops at 64 bits without a word, so it is not asked near there."""
+    """Return integers with commas between; numpy stops at 64 bits without a word, so it is not asked near there.
+
+    Nor is it for a few.
+    """
+    if 0 < len(text) <= _FEW_BYTES:
+        return integers(list(map(int, text.split(b","))))
     parsed = np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
     if len(parsed) and (parsed.min() <= -_CERTAIN or parsed.max() >= _CERTAIN):
         return integers(json.loads(b"[" + text + b"]"))

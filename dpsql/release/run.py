@@ -81,12 +81,12 @@ from .released import (
     ReleasedMeasurement,
     canonical,
     completed,
-    declared_groups,
     decode,
     encode,
     integers,
     listed,
     listed_part,
+    planned_groups,
     vectors_of,
 )
 from .table import grouping_of
@@ -288,7 +288,12 @@ class PlanRunner:
         rows = self.rows[number]
         measures = plan.measure_keys(index, relation, rows.keyset)
         draws = self.draws.lookup(measures, plan.measures[index].law)
-        own = None if draws is None else own_of(plan, measures, draws)
+        self._take_best(number, index, plan, None if draws is None else own_of(plan, measures, draws))
+
+    def _take_best(self, number: int, index: int, plan: ReleasePlan, own: Own | None) -> None:
+        """Take a measurement's answer of its own draws, or as all stored draws of the same rows have it. See
+        `_look_up_one`."""
+        rows = self.rows[number]
         found, is_enough = None, own is not None and (self.plan.intermediates or number in self.plan.levels)
         if rows.groups is not None and not is_enough:
             # with own draws the estimate from all draws, these among them, is the best one: of every sum
@@ -414,7 +419,9 @@ class PlanRunner:
         for number, plan in enumerate(self.plan.releases):
             for index in range(len(plan.measurements)):
                 if index != plan.keyed_by and not plan.is_empty and (number, index) not in self.finer:
-                    self._look_up_one(number, index, self._relation_key(number), plan)
+                    rows = self.rows[number]
+                    own = rows.measurements[index], rows.fitted.get(index, ())
+                    self._take_best(number, index, plan, own)
 
     # --- verified --------------------------------------------------------------------------------------------
 
@@ -633,7 +640,7 @@ class PlanRunner:
         relation, chosen = self._relation_key(number), plan.selection
         assert chosen is not None
         assert plan.top is not None
-        candidates = _listed_groups(plan)
+        candidates = planned_groups(plan)
         size = min(plan.top.count, candidates.size)
         bits = draw_picks(plan, candidates.size, self.noise)
         noises = {index: draw(plan, index, size, self.noise) for index in wanted if index != chosen}
@@ -857,12 +864,7 @@ def _known_rows(plan: ReleasePlan) -> ReleasedRows:
 
 def _declared_groups(plan: ReleasePlan) -> Groups | None:
     """Return the groups that are answered, where they are known beforehand."""
-    return None if plan.keyed_by is not None else _listed_groups(plan)
-
-
-def _listed_groups(plan: ReleasePlan) -> Groups:
-    assert plan.groups is not None
-    return declared_groups(plan.groups, [key.type for key in plan.release.keys])
+    return None if plan.keyed_by is not None else planned_groups(plan)
 
 
 def _drawn(rows: ReleasedRows, index: int) -> Groups:

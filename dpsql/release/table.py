@@ -43,7 +43,7 @@ from ..relation.catalog import Scalar
 from ..relation.expressions import Expr, Field, fields_of, walk
 from ..relation.intervals import Environment
 from .estimate import Sums
-from .released import Array, Groups, declared_groups, integers, leading
+from .released import Array, Groups, declared_groups, integers, leading, planned_groups
 
 Ties = Mapping[bytes, tuple[bytes, Partition]]
 """By digest of a key of which others read the same column: their axis, and the key's place on each of its atoms. The
@@ -334,7 +334,7 @@ def grouping_of(plan: ReleasePlan, number: int) -> Grouping | None:
     if plan.axes is not None:
         sizes = zip(digests, plan.axes, strict=True)
         return Grouping(family, tuple(GroupingKey(digest, axis.size, True) for digest, axis in sizes))
-    groups = declared_groups(plan.groups, [key.type for key in keys])
+    groups = planned_groups(plan)
     is_whole = len(listed) == len(keys) and groups.size == math.prod(map(len, listed))
     if not is_whole or groups.tuples() != list(itertools.product(*listed)):
         return None
@@ -365,17 +365,16 @@ def named_digests(plan: ReleasePlan) -> frozenset[bytes] | None:
 # --- the question ----------------------------------------------------------------------------------------------
 
 
-_asked: Cache[tuple[Release, list[list[Scalar]], list[Question]]] = Cache(64)
+_asked: Cache[tuple[Release, Groups, list[Question]]] = Cache(64)
 """What was asked lately, by the number of the release's object, which is kept with it: a batch asks for the same at
-each epsilon that it tries."""
+each epsilon that it tries, a session once more for each answer."""
 
 
 def questions_of(plan: ReleasePlan, groups: Groups) -> list[Question]:
     """Return the question without some of its filter terms, each with what these keep; itself among them."""
-    columns = [one.tolist() if isinstance(one, np.ndarray) else list(one) for one in groups.columns]
     known = _asked.get(id(plan.release))
-    if known is None or known[0] is not plan.release or known[1] != columns:
-        known = plan.release, columns, list(_questions_of(plan, groups))
+    if known is None or known[0] is not plan.release or known[1] is not groups:
+        known = plan.release, groups, list(_questions_of(plan, groups))
         _asked.put(id(plan.release), known)
     return known[2]
 

@@ -56,7 +56,8 @@ class Laplace(Independent):
     @property
     def spread(self) -> Fraction:
         """2b² for the scale b that is sampled: the discrete law's variance 2q/(1-q)² is below it (soundness.md 0)."""
-        return 2 * sampled_scale(self.scale) ** 2
+        scale = sampled_scale(self.scale)
+        return Fraction(2 * scale.numerator**2, scale.denominator**2)
 
     def upper_quantile(self, probability: Fraction) -> int:
         return discrete_laplace.upper_quantile(self.scale, probability)

@@ -364,7 +364,7 @@ def test_null_is_a_listed_group_and_the_others_too(here: World, monkeypatch: Pat
 
 
 def test_the_others_are_shown(desk: OpenDesk, monkeypatch: Patch) -> None:
-    listed = run._listed_groups
+    listed = run.planned_groups
 
     def all_of(plan: ReleasePlan) -> Any:
         found = listed(plan)
@@ -373,7 +373,7 @@ def test_the_others_are_shown(desk: OpenDesk, monkeypatch: Patch) -> None:
         keys = axes.cells_of(plan.axes)
         return replace(found, columns=tuple(map(list, zip(*keys, strict=True))), size=len(keys))
 
-    monkeypatch.setattr(run, "_listed_groups", all_of)
+    monkeypatch.setattr(run, "planned_groups", all_of)
     with pytest.raises((AssertionError, ValueError)):
         check_shown(desk)
 

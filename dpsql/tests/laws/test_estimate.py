@@ -289,7 +289,7 @@ def test_plant_the_newer_take_room_away(desk: OpenDesk, tmp_path: Path, monkeypa
         (table.Reading.values, "_numbers(self.shape, self.axes)", "_numbers(self.shape, self.axes)[::-1]", check_exact),
         (finer.Source.serves, "float(one.variances.max()) <=", "0 <=", check_never_worse),
         (PlanRunner.take_estimates, "if not self.reuse or", "if self.reuse or", check_again),
-        (PlanRunner._look_up_one, "not is_enough", "own is None", check_one_table),
+        (PlanRunner._take_best, "not is_enough", "own is None", check_one_table),
     ],
     ids=["others in the total", "keys in another order", "whatever is stored serves", "told by its own draw alone", "own draws first"],
 )  # fmt: skip

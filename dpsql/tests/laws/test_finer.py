@@ -313,7 +313,7 @@ def test_an_edited_policy_is_asked_anew(desk: OpenDesk, tmp_path: Path) -> None:
         (ReleasePlan.family, "measurement.query is not BoundingQuery.SCALED", "False",
          check_other_questions_are_asked_anew),
         (finer.Source._summed, "cells.tolist(), dtype", "cells.tolist()[::-1], dtype", check_sums),
-        (finer._single, "not all(key in whole or", "not all(True or", check_listed_alone),
+        (finer._made_of, "not all(key in whole or", "not all(True or", check_listed_alone),
         (finer.Source.serves, "self.law.spread", "self.drawn[0].law.spread", check_sums),
         (table._question, "not place_of.keys() >= set(term.values)", "False", check_other_questions_are_asked_anew),
         (table.grouping_of, "groups.tuples() != list(itertools.product(*listed))", "False",
