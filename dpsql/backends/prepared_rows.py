@@ -493,7 +493,9 @@ def _number(numbering: Numbering, source: str, *, of: str = "") -> str:
 
     `of`: the period's first day, where no column of the source has it yet.
     """
-    by, dated = _text(numbering.key or numbering.names, source), numbering.dated
+    dated = numbering.dated
+    names = [name for name in numbering.names if dated is None or name != dated.column]
+    by = _text(numbering.key or names, source)
     parts = [f"{source}.{identifier(name)}" for name in numbering.unit]
     if dated is not None:
         parts.append(of or f"{source}.{identifier(dated.column)}")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -619,8 +620,8 @@ def test_in_place_on_postgres(on_postgres: Owner, tmp_path: Path) -> None:
     assert unit.row_number == RowNumber("n", 3)
 
 
-def test_rows_with_a_time_in_place(on_postgres: Owner, tmp_path: Path) -> None:
-    made = timed(on_postgres, tmp_path)
+def test_rows_with_a_time_in_place(owner: Owner, tmp_path: Path) -> None:
+    made = timed(owner, tmp_path)
     made.execute(UPDATED)
     made.execute("DELETE FROM visit WHERE owner IS NULL; ALTER TABLE visit ALTER COLUMN owner SET NOT NULL")
     for was_there in (False, True):
@@ -631,15 +632,29 @@ def test_rows_with_a_time_in_place(on_postgres: Owner, tmp_path: Path) -> None:
         assert sorted((found[2], found[3])) == [(1, "2026-02-01", 1), (1, "2026-02-01", 2)]
     text = TIMED.replace("PERIOD", "month").replace("ZONE", "UTC").replace("DATABASE", made.url)
     text = text.replace('time = "seen"\ncolumns', 'time = "seen"\nrow_number = ["n_month", "n"]\ncolumns')
-    backend = PostgresBackend(made.url)
+    backend = open_backend(made.url)
     with backend.snapshot() as snapshot:
         assert not check(parse_policy(text, tmp_path / "laws.toml"), snapshot.schema()).problems
     backend.close_idle()
 
 
+def test_rows_with_a_time_that_no_key_finds_again_in_place(owner: Owner, tmp_path: Path) -> None:
+    """They are told apart by all that is in them but what they get."""
+    made = timed(owner, tmp_path)
+    made.execute(
+        "ALTER TABLE loose ADD COLUMN seen TIMESTAMP; UPDATE loose SET seen = TIMESTAMP '2026-02-03'"
+    )
+    tables = made.policy.tables | {"loose": replace(made.policy.tables["loose"], time=("loose", "seen"))}
+    made.policy = replace(made.policy, tables=tables)
+    for was_there in (False, True):
+        assert made.prepare("loose", None) == Prepared(3, 3, 0, was_there)
+        rows = made.execute("SELECT owner, CAST(n_month AS VARCHAR), n FROM loose ORDER BY 1, 2, 3")
+        assert rows == [(1, "2026-02-01", 1), (1, "2026-02-01", 2), (2, "2026-02-01", 1)]
+
+
 @pytest.mark.parametrize("column", ["n", "n_month"])
-def test_in_place_no_column_of_dates_is_overwritten(on_postgres: Owner, tmp_path: Path, column: str) -> None:
-    made = timed(on_postgres, tmp_path)
+def test_in_place_no_column_of_dates_is_overwritten(owner: Owner, tmp_path: Path, column: str) -> None:
+    made = timed(owner, tmp_path)
     made.execute(f"ALTER TABLE visit ADD COLUMN {column} DATE; UPDATE visit SET {column} = DATE '2026-01-09'")
     with pytest.raises(PolicyError, match=f'a column "{column}" already, and no UNIQUE constraint'):
         made.prepare("visit", None)
