@@ -121,6 +121,31 @@ def test_check_tells_of_rows_of_another_month(dated: Path) -> None:
     assert f"3 of 200 {said}" in run(dated, "check", "--data").output
 
 
+def test_a_table_whose_time_is_on_its_way_is_brought_to_new_data_under_its_base(dated: Path) -> None:
+    with duckdb.connect(str(dated.parent / "data.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE item AS SELECT i AS no, CAST(i % 150 AS INTEGER) AS visit_id FROM range(300) AS t (i)"
+        )
+        connection.execute("ALTER TABLE item ADD PRIMARY KEY (no)")
+    item = "[tables.item]\nunit = { column = 'visit_id', references = 'visit.id' }\ntime = 'visit.day'\nmax_rows = 9\n"
+    dated.write_text(f"{DATED}\n{item}")
+    made = run(dated, "prepare", "item")
+    printed = made.stdout.splitlines()
+    assert [line for line in printed if "time" in line] == ['  time = "day"', '  time = "visit.day"'], (
+        made.output
+    )
+    said = [line for line in printed if line.startswith("  ")]
+    assert '  row_number = ["n_month", "n"]' in said
+    dated.write_text("\n".join([DATED, *said]))
+    assert run(dated, "check").exit_code == 0
+    with duckdb.connect(str(dated.parent / "data.duckdb")) as connection:
+        connection.execute("INSERT INTO item VALUES (1000, 1)")
+    again = run(dated, "prepare", "item_base", "--into", "item_prepared")
+    assert again.stdout.startswith("item_prepared: 301 rows, 301 of them numbered now, 0 gone"), again.output
+    explained = run(dated, "explain", "SELECT COUNT(*) FROM item").stdout
+    assert "numbered 1 to 9" in explained
+
+
 def test_what_is_wrong_with_the_ledger_is_said_first(policy: Path) -> None:
     assert run(policy, "budget", "create").exit_code == 0
     policy.write_text(POLICY.replace("[tables.person]", "[tables.people]").replace("person.id", "people.id"))
