@@ -212,6 +212,8 @@ _MARGIN: Final = Fraction(1, 10**40)
 _FARTHEST: Final = 68
 """So many deviations out is less than 10^-998, of the normal law as of sums: numbers only grow longer beyond."""
 _NEVER: Final = Fraction(1, 10**998)
+_NEAR: Final = 2**40
+"""Doubles tell a quantile to one part in so many."""
 _SERIES: Final = 4
 """Up to so many deviations the normal tail is a series, beyond a continued fraction."""
 _FRACTION_DEPTH: Final = 200  # even: then it is a bound from above
@@ -271,13 +273,25 @@ def upper_quantile(sigma: Fraction, probability: Fraction) -> int:
 @lru_cache(maxsize=1024)
 def _upper_quantile(sigma: Fraction, probability: Fraction) -> int:
     if sigma > MOST_SUMMED:
-        return first_of(lambda m: tail(sigma, m) <= probability, 1, 65 * math.ceil(sigma))
+        return _wide_quantile(sigma, probability)
     near = max(1, math.ceil(float(sigma) * _normal_quantile(probability)))
     while tail(sigma, near) > probability:
         near += 1
     while near > 1 and tail(sigma, near - 1) <= probability:
         near -= 1
     return near
+
+
+def _wide_quantile(sigma: Fraction, probability: Fraction) -> int:
+    """Return the same of a wide one: from where doubles say, as a tail takes long."""
+    near = math.ceil(sigma * Fraction(_normal_quantile(probability)))
+    step = 1 + near // _NEAR
+    low, high = max(0, near - step), near + step
+    while low and tail(sigma, low) <= probability:
+        low, step = max(0, low - step), 2 * step
+    while tail(sigma, high) > probability:
+        low, high, step = high, high + step, 2 * step
+    return first_of(lambda m: tail(sigma, m) <= probability, low + 1, high)
 
 
 def _normal_quantile(probability: Fraction) -> float:
