@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsql.mechanisms import OS_RANDOM, Laplace, half_width_of
+from dpsql.mechanisms import OS_RANDOM, Gaussian, Laplace, Law, half_width_of
 from dpsql.postprocess import (
     ReleasedColumn,
     ReleasedTable,
@@ -17,9 +17,10 @@ from dpsql.postprocess import (
     null_on_error,
     simulate,
 )
-from dpsql.postprocess.simulate import Bounds, Drawn, quotient_ends
+from dpsql.postprocess.simulate import Bounds, Drawn, Seeded, quotient_ends, replicas_of
 from dpsql.relation.types import BIGINT, DOUBLE, NUMERIC, TEXT
 from dpsql.release.answer_bars import _PLACES
+from dpsql.tests.laws.planting import plant
 from dpsql.tests.support.length import some
 
 LEVEL = Fraction(95, 100)
@@ -229,3 +230,41 @@ def test_bars_of_averages_hold_the_truth() -> None:
     many = noisy[1] > 60
     assert 0.88 < np.mean(held[many]) < 0.92
     assert np.mean(held) > 0.895
+
+
+# --- replicas ------------------------------------------------------------------------------------------------
+
+REPLICATED = (
+    Laplace(Fraction(1, 2)),
+    Laplace(Fraction(7)),
+    Gaussian(Fraction(3)),
+    Gaussian(Fraction(16)),
+    Gaussian(Fraction(900)),
+)
+
+
+@pytest.mark.parametrize("law", REPLICATED, ids=lambda law: law.text)
+def test_replicas_have_the_law_of_the_noise(law: Law) -> None:
+    """As often beyond each place as its tails say, within four and a half standard deviations."""
+    count = 200_000
+    noise = replicas_of(law, count, Seeded(b"replicas"))
+    places = np.unique(np.rint(np.linspace(-3, 3, 13) * float(law.spread) ** 0.5).astype(np.int64))
+    chances = law.tails(places)
+    shares = np.array([np.mean(noise >= place) for place in places])
+    assert (np.abs(shares - chances) <= 4.5 * np.sqrt(chances * (1 - chances) / count) + 1e-9).all()
+
+
+@pytest.mark.parametrize("scale", [Fraction(2**40), Fraction(10**30)])
+def test_replicas_at_any_width(scale: Fraction) -> None:
+    for law in (Laplace(scale), Gaussian(scale)):
+        noise = replicas_of(law, 20_000, Seeded(b"wide"))
+        assert np.std([float(one / scale) for one in noise.tolist()]) == pytest.approx(
+            float(law.spread) ** 0.5 / float(scale), rel=0.03
+        )
+        assert noise.dtype == (object if scale > 2**62 else np.int64)
+
+
+def test_a_mutant_whose_replicas_have_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, replicas_of, ("np.floor(first) - np.floor(second)", "np.rint(first - second)"))
+    with pytest.raises(AssertionError):
+        test_replicas_have_the_law_of_the_noise(REPLICATED[0])
