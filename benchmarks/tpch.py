@@ -105,7 +105,7 @@ def measure(size: Size) -> Iterator[Figure]:
         )
     yield Figure("refused queries", len(refused), None, "of 22", ", ".join(refused))
     worst = f"worst {max(ratios):.3g}"
-    yield Figure("geometric mean of the answered", statistics.geometric_mean(ratios), 1.7, "x", worst)
+    yield Figure("geometric mean of the answered", statistics.geometric_mean(ratios), 1.55, "x", worst)
     yield Figure("text to plan, median", plans[0], 10, "ms", f"slowest statement {max(plans[1:]):.1f} ms")
 
 
