@@ -87,8 +87,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
         held = self.env.columns[expr.index].enforced.max_length if isinstance(expr, Field) else None
         return around(self, whole(self, expr), expr, held)
 
-    def watched_key(self: PrivatePrinter, expr: Expr, *, is_whole: bool = False) -> str:
-        shown = key(self, expr, is_whole=is_whole)
+    def watched_key(
+        self: PrivatePrinter, expr: Expr, *, is_whole: bool = False, longest: int | None = None
+    ) -> str:
+        shown = key(self, expr, is_whole=is_whole, longest=longest)
         return around(self, shown, expr, None if is_whole else facts_of(expr, self.env).size)
 
     monkeypatch.setattr(PrivatePrinter, "value", watched_value)
