@@ -323,7 +323,7 @@ def _policy_lines(
         yield f"  max_rows_ever = {declared.max_rows_ever}"
     if declared.unit_range is not None:
         yield f"  unit_range = {list(declared.unit_range)}"
-    yield "and its columns as before, without that one."
+    yield "and its columns as before, without what numbers rows."
     if source:
         yield "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds."
     if numbering.dialect == "postgres":

@@ -90,7 +90,7 @@ def test_from_a_table_with_a_time_to_an_answer(dated: Path) -> None:
         '  time = "day"',
         '  row_number = ["n_month", "n"]',
         "  max_rows = 3",
-        "and its columns as before, without that one.",
+        "and its columns as before, without what numbers rows.",
     ]
     take(dated, made)
     assert run(dated, "check").exit_code == 0
@@ -207,7 +207,7 @@ def test_from_a_table_to_an_answer(policy: Path) -> None:
         '  unit = { column = "owner", references = "person.id" }',
         '  row_number = "n"',
         "  max_rows = 3",
-        "and its columns as before, without that one.",
+        "and its columns as before, without what numbers rows.",
     ]
     policy.write_text(POLICY.replace("[tables.visit]", COPIED))
     assert run(policy, "check").exit_code == 0
@@ -468,7 +468,7 @@ def test_a_copy_of_files_is_a_file_with_a_key_to_verify(files: Path) -> None:
             f"  {line}"
             for line in DECLARED.split("\n[tables.visit_prepared.columns]")[0].strip().splitlines()
         ),
-        "and its columns as before, without that one.",
+        "and its columns as before, without what numbers rows.",
         "dpsql budget create, or dpsql refresh, looks at all rows and records that the key holds.",
     ]
     copy = files.with_name("visit_prepared.parquet")
